@@ -35,6 +35,7 @@ def _imported() -> None:
     Importing them again would take a quarter of a short run.
     """
     import jupyter_client.session  # noqa: F401
+    import pytest_super.tasks.item_text
     import regex  # noqa: F401
     import xdist.dsession  # type: ignore[import-untyped]  # noqa: F401
 
@@ -50,7 +51,6 @@ def _imported() -> None:
     import pytest_super.session.runner
     import pytest_super.session.workers
     import pytest_super.sources.beside
-    import pytest_super.tasks.item_text
     import pytest_super.testing  # noqa: F401
 
 

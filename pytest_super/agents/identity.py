@@ -4,21 +4,30 @@ from __future__ import annotations
 
 import importlib
 import shlex
+from fnmatch import fnmatch
+from itertools import pairwise
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
+from pytest_super.agents.imports import OwnFiles, files_of_modules, finder, with_imports
 from pytest_super.agents.registry import BUILT_IN, offered_agents
-from pytest_super.digests import digest, file_digest, source_of
+from pytest_super.digests import digest, file_digest, files_of, source_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
 
 PACKAGE = "pytest_super"
+# Names of files that decide nothing unless other code imports them.
+TESTS = ("conftest.py", "test_*.py", "*_test.py")
 
 
-def contents_of(name: str, base: Path) -> str:
+def contents_of(name: str, base: Path, root: Path) -> str:
     """A digest of the agent's files; "" if it has none that are known.
 
-    Of a class, of the whole top-level package that has it; of a built-in agent, of all built-in ones; of a
-    program of ours in an image, of what runs them; of a program on this machine, of the files that its
-    command names, relative to `base`. Files of the user's own programs in an image are not here.
+    Of a class, of the whole top-level package that has it, and of what that imports below `root`; of a
+    built-in agent, of all built-in ones; of a program of ours in an image, of what runs them; of a program on
+    this machine, of the files that its command names, relative to `base`, and of what they import below
+    `root`. Files of the user's own programs in an image are not here.
     """
     kind, _, command = name.partition(":")
     if is_in_image(name):
@@ -26,13 +35,13 @@ def contents_of(name: str, base: Path) -> str:
     if name in BUILT_IN:
         return digest(source_of(Path(__file__).parent))
     if kind == "host-command":
-        return digest([of_file(path) for path in named_files(command, base)])
+        return of_program(command, base, root)
     name = name.partition("==")[0]
     if module_of(name) == PACKAGE:
         return digest(source_of(Path(__file__).parents[1] / "programs"))
     # A name without a colon can be one that a conftest's hook knows, and by chance that of a module.
     is_import = ":" in name or name in offered_agents().names
-    return of_module(module_of(name)) if is_import else ""
+    return of_module(module_of(name), root) if is_import else ""
 
 
 def is_in_image(name: str) -> bool:
@@ -46,27 +55,59 @@ def module_of(name: str) -> str:
     return value.partition(":")[0].partition(".")[0].strip()
 
 
-def of_module(name: str) -> str:
+def of_module(name: str, root: Path) -> str:
     """Of a top-level module or package; "" for a name that is none, as of a conftest's own agent."""
     try:
         module = importlib.import_module(name)
     except (Exception, SystemExit):
         return ""
     # A namespace package has several folders and no file.
-    folders: list[str] = list(getattr(module, "__path__", ()))
-    if folders:
-        return digest([source_of(Path(folder)) for folder in folders])
-    file = getattr(module, "__file__", None)
-    return digest(of_file(Path(file))) if file else ""
+    folders = [Path(folder) for folder in getattr(module, "__path__", ())]
+    if not (folders or getattr(module, "__file__", None)):
+        return ""
+    files = dict(files_of_package(name, folders)) if folders else {name: Path(str(module.__file__))}
+    own = OwnFiles([root, *(place.parent for place in folders or files.values())])
+    code = {module: path for module, path in files.items() if own(path)}
+    found = files | with_imports(code, finder(), lambda path: own(path) and not is_ours(path))
+    return digest_of(found.items())
 
 
-def named_files(command: str, base: Path) -> list[Path]:
+def files_of_package(name: str, folders: Iterable[Path]) -> Iterator[tuple[str, Path]]:
+    """The files of a package, code and data, with the names of modules for code."""
+    for folder in folders:
+        for path in files_of(folder):
+            if not any(fnmatch(path.name, test) for test in TESTS):
+                parts = path.relative_to(folder).as_posix().removesuffix(".py").split("/")
+                yield ".".join([name, *parts]).removesuffix(".__init__"), path
+
+
+def of_program(command: str, base: Path, root: Path) -> str:
+    """Of the files that a command line names, and of what its Python code imports."""
+    found: list[tuple[str, Path]] = []
+    for named, folder in named_files(command, base):
+        found += with_imports(named, finder([folder]), OwnFiles([root, folder])).items()
+    return digest_of(found)
+
+
+def digest_of(files: Iterable[tuple[str, Path]]) -> str:
+    return digest(sorted([name, file_digest(path)] for name, path in files))
+
+
+def is_ours(path: Path) -> bool:
+    return path.is_relative_to(Path(__file__).parents[1])
+
+
+def named_files(command: str, base: Path) -> Iterator[tuple[dict[str, Path], Path]]:
+    """Each file and each module of Python (by `-m`) that a command line names, as files by their names.
+
+    With the folder in which Python looks for what it imports.
+    """
     try:
         words = shlex.split(command)
     except ValueError:
         words = command.split()
-    return [path for word in words if (path := base / word).is_file()]
-
-
-def of_file(path: Path) -> list[Any]:
-    return [path.name, file_digest(path)]
+    for option, word in pairwise(["", *words]):
+        if (path := base / word).is_file():
+            yield {path.name.removesuffix(".py"): path}, path.parent
+        elif option == "-m":
+            yield dict(files_of_modules([f"{word}.__main__"], finder([base]))), base

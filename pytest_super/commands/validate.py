@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pytest_super.commands.task_files import add_paths, valid_tasks
 from pytest_super.errors import TaskFileError
@@ -15,6 +15,9 @@ if TYPE_CHECKING:
     from pytest_super.tasks.task import Task
 
 HELP = "check task files; no agent is run"
+
+# What is smaller is 0 but for rounding.
+NOISE = 1e-12
 
 
 def add_arguments(parser: ArgumentParser) -> None:
@@ -30,6 +33,8 @@ def run(arguments: Namespace) -> int:
     for task in tasks:
         for note in notes(task):
             print(printable_line(f"{task.place}: note: {note}"))
+        for warning in warnings(task):
+            print(printable_line(f"{task.place}: warning: {warning}"))
     print(f"{len(tasks)} tasks in {len({task._path for task in tasks})} files are valid")
     return 0
 
@@ -39,18 +44,45 @@ def notes(task: Task) -> Iterator[str]:
     # Not at the top, for the commands that are only listed.
     from pytest_super.metrics.leaves import is_empty, leaves, shown
 
-    for place, value in compared_values(task):
-        for inner, leaf in leaves(value):
+    for compared in compared_values(task):
+        for inner, leaf in leaves(compared.value):
             if is_empty(leaf):
                 kind = "mapping" if isinstance(leaf, dict) else "list"
-                yield f"`{shown((*place, *inner))}` is an empty {kind}, which only an empty {kind} equals"
+                place = shown((*compared.place, *inner))
+                yield f"`{place}` is an empty {kind}, which only an empty {kind} equals"
 
 
-def compared_values(task: Task) -> Iterator[tuple[tuple[str | int, ...], Any]]:
-    """The values that submissions and results are compared with, with their places in the task."""
-    yield ("answer",), task.answer
+def warnings(task: Task) -> Iterator[str]:
+    """The numbers that are so small that 0 is within the tolerance."""
+    # Not at the top, for the commands that are only listed.
+    from pytest_super.metrics.leaves import leaves, shown
+
+    for compared in compared_values(task):
+        for inner, leaf in leaves(compared.value):
+            # Integers are counts and labels, where the author has chosen a tolerance of 1 or more.
+            if isinstance(leaf, float) and NOISE < abs(leaf) <= compared.tolerance:
+                place = shown((*compared.place, *inner))
+                yield (
+                    f"`{place}` is {leaf:g}, and 0 is right as well: `{compared.field}` is "
+                    f"{compared.tolerance:g}, so state a smaller one, or ask for the value in another unit"
+                )
+
+
+class Compared(NamedTuple):
+    """A value that submissions or results are compared with."""
+
+    place: tuple[str | int, ...]
+    value: Any
+    field: str
+    """Where its absolute tolerance is stated."""
+    tolerance: float
+
+
+def compared_values(task: Task) -> Iterator[Compared]:
+    yield Compared(("answer",), task.answer, "tolerance", task.tolerance)
     for index, check in enumerate(task.grade.result if task.grade else ()):
-        yield ("grade", "result", index, "expected"), check.expected
+        yield Compared(("grade", "result", index, "expected"), check.expected, "abs", check.abs)
     for number, experiment in enumerate(task.experiments):
         for index, check in enumerate(experiment.result):
-            yield ("experiments", number, "result", index, "expected"), check.expected
+            place = ("experiments", number, "result", index, "expected")
+            yield Compared(place, check.expected, "abs", check.abs)

@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 from pytest_super.errors import SuperError
 from pytest_super.metrics.numbers import is_number
-from pytest_super.store.checked import checked_result
 from pytest_super.store.json_lines import UNREADABLE
-from pytest_super.store.run_folder import last_reruns, stored_results
+from pytest_super.store.run_folder import last_results
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -74,7 +73,7 @@ class Side:
 def side_of_run(folder: Path) -> Side:
     """Raises SuperError if there is no run, or it cannot be read."""
     try:
-        results = last_reruns(map(checked_result, stored_results(folder)))
+        results = last_results(folder)
         facts = json.loads((folder / "run.json").read_text(encoding="utf-8"))
         return side_of(str(facts["id"]), facts.get("subject") or {"agent": facts["agent"]}, results)
     except FileNotFoundError:

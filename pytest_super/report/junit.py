@@ -187,8 +187,10 @@ def group_figures(prefix: str, group: Group, metrics: Sequence[Metric]) -> Itera
     for metric in metrics:
         yield f"{prefix}.{metric.name}", group.mean(metric.name)
         yield f"{prefix}.{metric.name}_deviation", group.deviation(metric.name)
-    for one in pass_at(group):
+    for one in (repeated := pass_at(group)):
         yield f"{prefix}.pass_at_{one.k}", one.value
+    if repeated:
+        yield f"{prefix}.pass_at_tasks", repeated[-1].tasks
     if (chosen := chosen_share(group)) is not None:
         yield f"{prefix}.chosen_by_execution", chosen
     for name, found in agreements(group).items():

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from math import isclose
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -28,27 +27,28 @@ class PassAt(NamedTuple):
     value: float
     all_of_k: float
     tasks: int
-    """Those with at least k valid trials, over which the mean is."""
+    """Those over which the mean is, the same for every k."""
 
 
 def pass_at(group: Group) -> list[PassAt]:
-    """pass@k and pass^k, unbiased, for each k up to the most valid trials of a task.
+    """pass@k and pass^k, unbiased, for each k up to the number of valid trials that half of the tasks have.
 
-    Empty if no task has several.
+    All are over the tasks with that many, because means over different tasks cannot be compared. Empty if
+    half of the tasks have a single trial.
     """
     tasks = by_task(group.valid)
-    most = max(map(len, tasks), default=0)
-    found = (pass_at_k(tasks, k) for k in range(1, min(most, MOST_K) + 1))
+    counts = sorted(map(len, tasks), reverse=True)
+    most = min(counts[(len(counts) - 1) // 2], MOST_K) if counts else 0
+    same = [trials for trials in tasks if len(trials) >= most]
+    found = (pass_at_k(same, k) for k in range(1, most + 1))
     return [one for one in found if one is not None] if most > 1 else []
 
 
-def pass_at_k(tasks: Iterable[Sequence[TrialResult]], k: int) -> PassAt | None:
-    found = [
-        ([float(one.solved) for one in trials], trials[0].weight) for trials in tasks if len(trials) >= k
-    ]
+def pass_at_k(tasks: Sequence[Sequence[TrialResult]], k: int) -> PassAt | None:
+    found = [([float(one.solved) for one in trials], trials[0].weight) for trials in tasks]
     best = weighted_mean((best_of(solved, k), weight) for solved, weight in found)
     worst = weighted_mean((worst_of(solved, k), weight) for solved, weight in found)
-    return None if best is None or worst is None else PassAt(k, best, worst, len(found))
+    return None if best is None or worst is None else PassAt(k, best, worst, len(tasks))
 
 
 def by_task(results: Iterable[TrialResult]) -> list[list[TrialResult]]:
@@ -111,16 +111,11 @@ def repeat_lines(group: Group, chosen_epochs: Mapping[str, int] | None = None) -
 
     `chosen_epochs` are those that the model has chosen, by task.
     """
-    found = pass_at(group)
-    if not found:
-        return
-    values = "  ".join(f"pass@{one.k} {one.value:.3f}" for one in found)
-    values += f"  pass^{found[-1].k} {found[-1].all_of_k:.3f}"
-    counts = Counter(one.tasks for one in found)
-    of = f" (over {counted(found[0].tasks, 'task')}" + (
-        ")" if len(counts) == 1 else f", pass^{found[-1].k} over {found[-1].tasks})"
-    )
-    yield f"{values}{of}{cost_of(group)}"
+    if found := pass_at(group):
+        last, tasks = found[-1], len(by_task(group.valid))
+        values = [*(f"pass@{one.k} {one.value:.3f}" for one in found), f"pass^{last.k} {last.all_of_k:.3f}"]
+        of = "" if last.tasks == tasks else f"{last.tasks} of "
+        yield f"{'  '.join(values)} (over {of}{counted(tasks, 'task')}){cost_of(group)}"
     if (chosen := chosen_share(group)) is not None:
         yield f"chosen by execution: {chosen:.3f}"
     epochs = chosen_epochs or {}

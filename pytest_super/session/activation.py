@@ -5,7 +5,6 @@ from __future__ import annotations
 import gc
 import os
 from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -55,7 +54,7 @@ def activate(config: pytest.Config) -> None:
     if not config.option.collectonly:
         config.stash[START_AHEAD] = start_ahead()
         if run.resumed:
-            config.stash[RESUMED_RUN] = ResumedRun(Path(run.resumed))
+            config.stash[RESUMED_RUN] = ResumedRun(run)
     config.pluginmanager.register(fixtures, "super-fixtures")
     config.pluginmanager.register(Session(), "super-session")
     config.pluginmanager.register(Interrupts(), "super-interrupts")

@@ -65,12 +65,15 @@ def facts_of_scoring(task: Task, metrics: Sequence[Metric], mode: str) -> dict[s
     }
 
 
-def subject_of(settings: Settings, base: Path) -> dict[str, Any]:
-    """What is tried: it may differ between runs that are compared. `base` is the working directory."""
+def subject_of(settings: Settings, base: Path, root: Path) -> dict[str, Any]:
+    """What is tried: it may differ between runs that are compared.
+
+    `base` is the working directory, `root` the folder below which all code is the user's.
+    """
     agent, (model, script) = settings.for_agent, model_of(settings)
     return {
         "agent": settings.agent,
-        "contents": contents_of(settings.agent, base),
+        "contents": contents_of(settings.agent, base, root),
         "trajectory": digest_of_file(agent.trajectory) if agent.trajectory else "",
         "model": model,
         "script": script,

@@ -17,6 +17,7 @@ from pytest_super.report.junit import rewrite_junit
 from pytest_super.report.terminal import write_lines
 from pytest_super.session.at_end import reports_of
 from pytest_super.session.early_end import EarlyEnd
+from pytest_super.session.resume import taken_line
 from pytest_super.session.run import facts_of
 from pytest_super.session.scoring import GATES, SCORING
 from pytest_super.session.start_ahead import OUTCOMES
@@ -83,6 +84,7 @@ class Controller:
             self.folder = self.begin()
             self.gates.plan({task_and_epoch(name)[0] for name in self.trials.selected})
             self.tell_plan()
+            self.tell_resumed(self.folder)
 
     def begin(self) -> RunFolder:
         """Make the run's folder once it is known that a task will run. Raises pytest.UsageError."""
@@ -103,6 +105,13 @@ class Controller:
 
             terminal.ensure_newline()
             write_lines(terminal, plan_lines(baseline.planned, baseline.side, baseline.margin))
+
+    def tell_resumed(self, folder: RunFolder) -> None:
+        """Print what is taken over from an earlier run, if there is one."""
+        terminal = self.config.pluginmanager.get_plugin("terminalreporter")
+        if self.run.resumed and terminal is not None:
+            terminal.ensure_newline()
+            write_lines(terminal, [one_line(taken_line(folder.path))])
 
     def pytest_runtest_logreport(self, report: Any) -> None:
         has_ended = self.trials.follow(report)

@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from pytest_super.agents.registry import find_agent
+from pytest_super.errors import InfrastructureError
 from pytest_super.session.collection import TaskFile
 from pytest_super.session.item import STORED, TaskItem
 from pytest_super.session.machines import join
 from pytest_super.session.outcome import judge, status
-from pytest_super.session.packages import refuse_missing_packages
+from pytest_super.session.packages import refuse_missing_packages, refuse_to_run
 from pytest_super.session.resume import RESUMED_RUN
 from pytest_super.session.run import HINTS, RUN, is_worker
 from pytest_super.session.scoring import GATES
@@ -71,6 +72,18 @@ class Session:
             ids = {item.task.id for item in items if isinstance(item, TaskItem)}
             keep_epochs(items, config.stash[GATES].plan(ids), config)
 
+    # First, because xdist's reports to the controller that the worker has collected.
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_collection_finish(self, session: pytest.Session) -> None:
+        """Raises pytest.UsageError, like the end of the session."""
+        config, items = session.config, [item for item in session.items if isinstance(item, TaskItem)]
+        is_broken = session.testsfailed and not config.option.continue_on_collection_errors
+        if RESUMED_RUN in config.stash and items and not is_broken:
+            try:
+                config.stash[RESUMED_RUN].take_over(items)
+            except (pytest.UsageError, InfrastructureError) as error:
+                refuse_to_run(config, session.items, str(error))
+
     def pytest_report_collectionfinish(self, config: pytest.Config, items: list[pytest.Item]) -> list[str]:
         tasks = [item for item in items if isinstance(item, TaskItem)]
         return [*self.hints, *collected_lines(config, tasks)]
@@ -96,12 +109,6 @@ class Session:
         last = item.config.stash[RUN].last_epoch
         is_run = following is not None and STORED not in following.stash and following.epoch <= last
         item.config.stash[START_AHEAD].next = following if is_run else None
-
-    # Last, after marks that skip the item.
-    @pytest.hookimpl(trylast=True)
-    def pytest_runtest_setup(self, item: pytest.Item) -> None:
-        if isinstance(item, TaskItem) and STORED in item.stash:
-            item.config.stash[RESUMED_RUN].take_over(item)
 
     @pytest.hookimpl(trylast=True)
     def pytest_sessionfinish(self, session: pytest.Session) -> None:

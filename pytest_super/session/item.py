@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from functools import cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -95,7 +96,9 @@ class TaskItem(pytest.Function):
         return self._folder
 
     def discard_folder(self) -> None:
-        """Remove the folder of a trial that is skipped."""
+        """Remove the folder of a trial that is skipped, also one that was taken over."""
+        if STORED in self.stash:
+            shutil.rmtree(self.config.stash[RUN].path / self.stash[STORED].folder, ignore_errors=True)
         if self._folder is not None:
             self._folder.discard()
             self._folder = None

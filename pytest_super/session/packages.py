@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 from importlib.metadata import PackageNotFoundError, version
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NoReturn
 
 import pytest
 
@@ -20,10 +20,7 @@ if TYPE_CHECKING:
 
 
 def refuse_missing_packages(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Ends the session if sandboxes use this machine's Python and it lacks a package of `sandbox.packages`.
-
-    Raises pytest.UsageError; a worker sends the message to its controller, which raises it.
-    """
+    """End the session if sandboxes use this machine's Python and it lacks one of `sandbox.packages`."""
     sandbox = config.stash[RUN].sandbox
     # One is ours. The sandboxes that a project makes can have a Python of their own.
     makes_sandboxes = config.hook.pytest_super_make_sandbox.get_hookimpls()
@@ -31,12 +28,17 @@ def refuse_missing_packages(config: pytest.Config, items: list[pytest.Item]) -> 
         return
     tasks = [item.task for item in items if isinstance(item, TaskItem)]
     if message := about_missing(tasks, sandbox):
-        if is_worker(config):
-            # Pytest reports the items anyway, and the controller would make a run's folder for them.
-            items.clear()
-            config.workeroutput[REFUSED] = message  # type: ignore[attr-defined]
-            pytest.exit(message, returncode=pytest.ExitCode.USAGE_ERROR)
-        raise pytest.UsageError(message)
+        refuse_to_run(config, items, message)
+
+
+def refuse_to_run(config: pytest.Config, items: list[pytest.Item], message: str) -> NoReturn:
+    """Raises pytest.UsageError; a worker sends the message to its controller, which raises it."""
+    if is_worker(config):
+        # Pytest reports the items anyway, and the controller would make a run's folder for them.
+        items.clear()
+        config.workeroutput[REFUSED] = message  # type: ignore[attr-defined]
+        pytest.exit(message, returncode=pytest.ExitCode.USAGE_ERROR)
+    raise pytest.UsageError(message)
 
 
 def about_missing(tasks: Sequence[Task], sandbox: str) -> str:

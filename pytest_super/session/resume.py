@@ -1,78 +1,195 @@
-"""Trials of an earlier run that need not run again: they are reported from the store."""
+"""Trials of an earlier run that need not run again: they are in the run's folder before its first trial.
+
+One process puts them there, at the end of its collection. The others wait for it, and xdist starts no trial
+before each worker has collected. So a run that is killed has all of them, and can be resumed like any other.
+"""
 
 from __future__ import annotations
 
+import fcntl
+import json
 import os
-from contextlib import suppress
-from dataclasses import replace
-from typing import TYPE_CHECKING
+import shlex
+import shutil
+import sys
+from collections import Counter
+from dataclasses import dataclass, replace
+from functools import cached_property
+from itertools import pairwise
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pytest
 
 from pytest_super.agents.identity import is_in_image
 from pytest_super.session.comparability import digests_of_trial
-from pytest_super.session.item import RESULT, STORED, TaskItem
+from pytest_super.session.item import STORED, TaskItem
 from pytest_super.session.private_pytest import fixture_definitions, is_own
-from pytest_super.session.run import RUN
+from pytest_super.session.run import RUN, Run
 from pytest_super.session.start_ahead import OUTCOMES
-from pytest_super.store.atomic_write import write_atomically
-from pytest_super.store.checked import checked_result
-from pytest_super.store.json_lines import UNREADABLE, disk_errors, to_line
-from pytest_super.store.results import folder_name
-from pytest_super.store.run_folder import last_reruns, link_tree, stored_results
+from pytest_super.store.json_lines import UNREADABLE, disk_errors
+from pytest_super.store.results import folder_name, read_result
+from pytest_super.store.run_folder import last_results, take_trial
+from pytest_super.store.stored_runs import scored_again
+from pytest_super.words import counted
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
+    from collections.abc import Iterator, Sequence
 
     from pytest_super.store.results import TrialResult
+    from pytest_super.tasks.task import Task
 
 RESUMED_RUN: pytest.StashKey[ResumedRun] = pytest.StashKey()
+NOTE = "resumed.json"
+
+NOTHING_STORED = "nothing valid is stored"
+NOT_KNOWN = "a fixture, a hook or --super-mount takes part, whose changes cannot be noticed"
+# By the name of a digest.
+DIFFERENT = {
+    "subject": "the subject differs",
+    "conditions": "the conditions differ",
+    "scoring": "the scoring differs",
+    "metrics": "other metrics are computed",
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Expected:
+    """What the stored trials of a task have to have."""
+
+    subject: str
+    conditions: str
+    scoring: str
+    metrics: frozenset[str]
+
+    def differs_from(self, stored: TrialResult) -> str:
+        """What differs first; "" if nothing does."""
+        for name in ("subject", "conditions", "scoring"):
+            if getattr(self, name) != getattr(stored, name):
+                return name
+        return "" if self.metrics == stored.metrics.keys() else "metrics"
+
+
+class Stored(NamedTuple):
+    """A trial of a stored run."""
+
+    run: Path
+    result: TrialResult
 
 
 class ResumedRun:
-    """An earlier run, whose valid trials are taken over if nothing that decides them has changed."""
+    """An earlier run, whose valid trials are taken over if nothing that decides them has changed.
 
-    def __init__(self, folder: Path) -> None:
-        """Raises pytest.UsageError if the run cannot be read."""
-        self._folder = folder
+    They have the scores of a run that it was scored again as, if these are of now.
+    """
+
+    def __init__(self, run: Run) -> None:
+        self._run = run
+        self._path = run.path
+        self._folder = Path(run.resumed)
+        self._names: frozenset[str] = frozenset()
+        self._expected: dict[int, Expected] = {}
+        """By the identity of the task, whose epochs have the same."""
+
+    def take_over(self, items: Sequence[TaskItem]) -> None:
+        """Put what can be taken over of these trials into the run's folder, once for all processes.
+
+        Raises pytest.UsageError if the earlier run cannot be read, and InfrastructureError.
+        """
+        note = self._path / NOTE
+        with disk_errors(note):
+            note.parent.mkdir(parents=True, exist_ok=True)
+            with note.open("a+", encoding="utf-8") as file:
+                fcntl.flock(file, fcntl.LOCK_EX)
+                if not note.stat().st_size:
+                    file.write(json.dumps(self.taken_of(items)))
+        self._names = frozenset(read_note(self._path)["taken"])
+
+    def taken_of(self, items: Sequence[TaskItem]) -> dict[str, Any]:
+        """The names of the trials that are now in the run's folder, and why the others are not."""
+        stored = self.stored()
+        taken: list[str] = []
+        others: Counter[str] = Counter()
+        for item in items:
+            found = stored.get((item.task.id, item.epoch), [])
+            reasons = [self.why_not(item, one.result) for one in found]
+            if "" in reasons:
+                self.take(item.task, found[reasons.index("")])
+                taken.append(item.name)
+            else:
+                others[reasons[0] if reasons else NOTHING_STORED] += 1
+        return {"run": self._folder.name, "taken": taken, "others": others}
+
+    def stored(self) -> dict[tuple[str, int], list[Stored]]:
+        """The valid trials by task and epoch, with the newest scores first. Raises pytest.UsageError."""
+        stored: dict[tuple[str, int], list[Stored]] = {}
+        for folder in [*reversed(scored_again(self._folder)), self._folder]:
+            try:
+                for one in valid_results(folder):
+                    stored.setdefault((one.id, one.epoch), []).append(Stored(folder, one))
+            except UNREADABLE as error:
+                raise pytest.UsageError(f"--super-resume: {folder} cannot be read: {error}") from None
+        return stored
+
+    def why_not(self, item: TaskItem, stored: TrialResult) -> str:
+        """Why the trial has to run; "" if the stored one stands for it."""
+        if not is_known(item):
+            return NOT_KNOWN
         try:
-            self._results = {(one.id, one.epoch): one for one in last_reruns(valid_results(folder))}
-        except UNREADABLE as error:
-            raise pytest.UsageError(f"--super-resume: {folder} cannot be read: {error}") from None
-
-    def prepare(self, item: TaskItem) -> None:
-        """Put the stored result of an item into its stash, if it has one. The item then runs nothing."""
-        stored = self._results.get((item.task.id, item.epoch))
-        if STORED in item.stash or stored is None:
-            return
+            what = self.expected(item).differs_from(stored)
         # What a hook raises here it raises in the trial as well, which then reports it.
-        with suppress(Exception, *OUTCOMES):
-            if is_known(item) and is_same(item, stored):
-                item.stash[STORED] = stored
+        except (Exception, *OUTCOMES) as error:
+            return f"a hook raised {type(error).__name__}"
+        if what == "subject" and self.how_subject_differs:
+            return f"{DIFFERENT[what]}: {self.how_subject_differs}"
+        return what and DIFFERENT[what]
 
-    def take_over(self, item: TaskItem) -> None:
-        """Copy the files of the stored trial into this run. Raises InfrastructureError."""
-        stored = item.stash[STORED]
-        folder = f"trials/{stored.id}/{stored.epoch}.0"
+    def expected(self, item: TaskItem) -> Expected:
+        """Raises what hooks of the project raise."""
+        if id(item.task) not in self._expected:
+            self._expected[id(item.task)] = expected_of(item)
+        return self._expected[id(item.task)]
+
+    @cached_property
+    def how_subject_differs(self) -> str:
+        """As far as the files of the earlier run tell."""
+        # Not at the top, for runs that take nothing over.
+        from pytest_super.report.comparison import subject_lines
+
+        try:
+            before = json.loads((self._folder / "run.json").read_text(encoding="utf-8"))["subject"]
+            return ", ".join(subject_lines(dict(before), self._run.subject))
+        except UNREADABLE:
+            return ""
+
+    def take(self, task: Task, one: Stored) -> None:
+        """Raises OSError."""
+        stored = one.result
         result = replace(
             stored,
             # It only describes the task, so it may have changed.
-            category=item.task.category,
+            category=task.category,
             rerun=0,
-            folder=folder,
+            folder=f"trials/{stored.id}/{stored.epoch}.0",
             resumed_from=stored.resumed_from or self._folder.name,
         )
-        new = item.config.stash[RUN].path / folder
-        with disk_errors(new):
-            # A rename, so that a worker that dies meanwhile leaves no half of it.
-            part = new.with_name(f".{new.name}-{os.getpid()}")
-            link_tree(self._folder / folder_name(stored), part)
-            # A new file, which leaves the linked one as it is.
-            write_atomically(part / "result.json", to_line(result.to_data()))
-            if not new.exists():
-                part.rename(new)
-        item.stash[STORED] = item.stash[RESULT] = result
+        # Of a process that died in the midst of this.
+        if os.path.exists(half := self._path / result.folder):
+            shutil.rmtree(half)
+        take_trial(one.run / folder_name(stored), self._path, result)
+
+    def prepare(self, item: TaskItem) -> None:
+        """Put the result of an item that was taken over into its stash. The item then runs nothing."""
+        if item.name in self._names and STORED not in item.stash:
+            path = self._path / "trials" / item.task.id / f"{item.epoch}.0" / "result.json"
+            if result := read_result(path):
+                item.stash[STORED] = result
+
+
+def valid_results(run: Path) -> list[TrialResult]:
+    """Raises one of UNREADABLE."""
+    # A time-out of pytest is an option of that run.
+    return [one for one in last_results(run) if one.is_scored and one.stop_reason != "timeout"]
 
 
 def is_known(item: TaskItem) -> bool:
@@ -89,23 +206,45 @@ def is_known(item: TaskItem) -> bool:
     )
 
 
-def is_same(item: TaskItem, stored: TrialResult) -> bool:
+def expected_of(item: TaskItem) -> Expected:
     """Raises what hooks of the project raise."""
     # Not at the top, for sessions that only collect.
     from pytest_super.session.kernels import choose_sandbox, facts_of
 
     facts = facts_of(choose_sandbox(item, item.task), item.task)
     now = item.start_result()
-    expected = digests_of_trial(item.task, item.config.stash[RUN].subject, facts)
-    return (
-        all(getattr(stored, name) == value for name, value in expected.items())
-        and stored.scoring == now.scoring
-        and stored.metrics.keys() == now.metrics.keys()
-    )
+    digests = digests_of_trial(item.task, item.config.stash[RUN].subject, facts)
+    return Expected(**digests, scoring=now.scoring, metrics=frozenset(now.metrics))
 
 
-def valid_results(folder: Path) -> Iterator[TrialResult]:
-    for one in stored_results(folder):
-        # A time-out of pytest is an option of that run.
-        if not (one.is_error or one.is_interrupted or one.stop_reason == "timeout"):
-            yield checked_result(one)
+def line_to_go_on(config: pytest.Config, run: Run) -> str:
+    """The command line that runs what is left of a run, for a shell."""
+    words = [str(word) for word in config.invocation_params.args]
+    # In front, because paths can follow after `--`.
+    words = [f"--super-resume={run.id}", *without_option(words, "--super-resume")]
+    is_module = os.path.basename(sys.argv[0]) == "__main__.py"
+    return f"to go on: {shlex.join([*(['python', '-m'] if is_module else []), 'pytest', *words])}"
+
+
+def without_option(words: Sequence[str], option: str) -> Iterator[str]:
+    """The words without an option and its value, which can be a word of its own."""
+    for before, word in pairwise(["", *words]):
+        if option not in (before, word) and not word.startswith(f"{option}="):
+            yield word
+
+
+def read_note(run: Path) -> dict[str, Any]:
+    """Raises one of UNREADABLE."""
+    note: dict[str, Any] = json.loads((run / NOTE).read_text(encoding="utf-8"))
+    return note
+
+
+def taken_line(run: Path) -> str:
+    """What a run takes over from an earlier one, and why it runs the others."""
+    note = read_note(run)
+    taken, others = len(note["taken"]), note["others"]
+    line = f"resume: {counted(taken, 'trial') if taken else 'no trial'} taken over from {note['run']}"
+    if not others:
+        return f"{line}, none is left to run"
+    why = "; ".join(f"{reason} ({count})" for reason, count in others.items())
+    return f"{line}, {counted(sum(others.values()), 'trial')} to run: {why}"

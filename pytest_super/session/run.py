@@ -119,7 +119,7 @@ def open_run(config: pytest.Config, settings: Settings) -> Run:
         sandbox=sandbox,
         sandbox_note=note,
         machine=this_machine(),
-        subject=subject_of(settings, config.invocation_params.dir),
+        subject=subject_of(settings, config.invocation_params.dir, config.rootpath),
         resumed=str(run_named(settings.directory, settings.resume)) if settings.resume else "",
         expected_seconds=seconds_of_latest(settings.directory),
         gateway_token=secrets.token_hex(32),

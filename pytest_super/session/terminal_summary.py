@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from pytest_super.report.table import WIDTH
 from pytest_super.report.terminal import summary_lines, trouble_lines, write_lines
+from pytest_super.session.resume import line_to_go_on
 from pytest_super.session.scoring import SCORING
 from pytest_super.session.selection import keyword_hints
 from pytest_super.words import one_line
@@ -56,7 +57,15 @@ class TerminalSummary:
             lines += ["", *comparison_of(verdict)]
         categories = [result.category for result in folder.final()]
         hints = keyword_hints(self.config.option.keyword, categories)
-        return [*lines, *hints, f"results: {folder.path}"]
+        lines += [*hints, f"results: {folder.path}"]
+        if self.is_unfinished(folder):
+            lines.append(line_to_go_on(self.config, self.controller.run))
+        return lines
+
+    def is_unfinished(self, folder: RunFolder) -> bool:
+        """Whether a trial was stopped or has not begun."""
+        results = folder.final()
+        return any(one.is_interrupted for one in results) or self.controller.trials.not_run(results) > 0
 
     def result_lines(self, folder: RunFolder) -> Iterator[str]:
         trials = self.controller.trials

@@ -11,6 +11,9 @@ from typing import TYPE_CHECKING
 from pytest_super.tasks.fields import TASK_ID
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
     from pydantic import TypeAdapter
 
     from pytest_super.store.results import TrialResult
@@ -25,6 +28,24 @@ def checked_result(result: TrialResult) -> TrialResult:
     Raises ValueError if a field has another type than was written, or a number is not finite.
     """
     return checked_line(json.dumps(vars(result)))
+
+
+def checked_lines(path: Path) -> Iterator[TrialResult]:
+    """The results in the lines of a file, without lines that are cut. Raises ValueError as `checked_line`."""
+    for line in path.read_text(encoding="utf-8").split("\n") if path.exists() else ():
+        try:
+            yield checked_line(line)
+        except ValueError:
+            if is_json(line):
+                raise
+
+
+def is_json(text: str) -> bool:
+    try:
+        json.loads(text)
+    except ValueError:
+        return False
+    return True
 
 
 def checked_line(line: str | bytes) -> TrialResult:

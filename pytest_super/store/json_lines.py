@@ -72,7 +72,7 @@ def sync(*paths: Path) -> None:
 def escape_surrogates(value: Any) -> Any:
     """The JSON value with lone surrogates escaped: xdist cannot send them, and its worker would end."""
     if isinstance(value, str):
-        return value.encode("utf-8", "backslashreplace").decode()
+        return value if value.isascii() else value.encode("utf-8", "backslashreplace").decode()
     if isinstance(value, dict):
         return {escape_surrogates(key): escape_surrogates(child) for key, child in value.items()}
     if isinstance(value, list):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from functools import cache
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -225,7 +225,8 @@ class TrialResult:
         return self.stop_reason in (INTERRUPTED, RUN_COST)
 
     def to_data(self) -> dict[str, Any]:
-        data: dict[str, Any] = escape_surrogates(asdict(self))
+        # Not `asdict`, which copies every value once more: there are runs of thousands.
+        data: dict[str, Any] = escape_surrogates(vars(self))
         return data
 
     @classmethod

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from pytest_super.errors import InfrastructureError
 from pytest_super.store.activity import read_doing
 from pytest_super.store.atomic_write import write_atomically
+from pytest_super.store.checked import checked_lines, checked_result
 from pytest_super.store.json_lines import append, disk_errors, read_lines, to_line
 from pytest_super.store.results import RUNNING, TrialResult, most_repeats, read_result, read_results
 from pytest_super.store.trajectory import read_trajectory
@@ -20,6 +21,8 @@ from pytest_super.store.trajectory import read_trajectory
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
     from pathlib import Path
+
+RESULT = "result.json"
 
 
 class RunFolder:
@@ -83,14 +86,17 @@ def stored_results(run: Path) -> list[TrialResult]:
     Raises one of UNREADABLE.
     """
     listed = read_results(run)
+    return [*listed, *unlisted(run, listed)]
+
+
+def unlisted(run: Path, listed: Iterable[TrialResult]) -> Iterator[TrialResult]:
     known = {(one.id, f"{one.epoch}.{one.rerun}") for one in listed}
-    # Most runs have listed all: their many files are not read.
-    others = [
-        read_result(path)
-        for path in sorted((run / "trials").glob("*/*/result.json"))
-        if (path.parent.parent.name, path.parent.name) not in known
-    ]
-    return [*listed, *(one for one in others if one is not None and one.stop_reason != RUNNING)]
+    for path in sorted((run / "trials").glob("*/*/result.json")):
+        # Most runs have listed all: their many files are not read.
+        if (path.parent.parent.name, path.parent.name) not in known:
+            result = read_result(path)
+            if result is not None and result.stop_reason != RUNNING:
+                yield result
 
 
 def last_reruns(results: Iterable[TrialResult]) -> list[TrialResult]:
@@ -101,6 +107,12 @@ def last_reruns(results: Iterable[TrialResult]) -> list[TrialResult]:
         if key not in last or last[key].rerun < result.rerun:
             last[key] = result
     return list(last.values())
+
+
+def last_results(run: Path) -> list[TrialResult]:
+    """What a stored run says of each trial: the last rerun counts. Raises one of UNREADABLE."""
+    listed = list(checked_lines(run / "results.jsonl"))
+    return last_reruns([*listed, *map(checked_result, unlisted(run, listed))])
 
 
 def used_in_steps(folder: Path) -> dict[str, Any]:
@@ -144,9 +156,30 @@ def create_run(base: Path, facts: dict[str, Any], run_id: str) -> RunFolder:
     return RunFolder(path)
 
 
-def link_tree(source: Path, target: Path) -> None:
-    """Copy a folder with hard links where possible. Whoever changes a file replaces it. Raises OSError."""
-    shutil.copytree(source, target, copy_function=link_or_copy)
+def take_trial(stored: Path, run: Path, result: TrialResult) -> Path:
+    """Put the files of a stored trial into the folder of another run, with `result` in place of its own.
+
+    Hard links where possible: whoever changes a file replaces it. Returns the new folder. Raises OSError.
+    """
+    folder = run / result.folder
+    os.makedirs(folder)
+    # An error can have come before the trial had a folder.
+    with suppress(FileNotFoundError):
+        link_files(str(stored), str(folder))
+    # Last, because a folder without it, or with a part of it, is no trial.
+    with open(f"{folder}/{RESULT}", "w", encoding="utf-8") as file:
+        file.write(to_line(vars(result)))
+    return folder
+
+
+def link_files(source: str, target: str) -> None:
+    """By names as text, because there are runs of thousands of trials."""
+    with os.scandir(source) as entries:
+        for entry in entries:
+            if entry.is_dir():
+                shutil.copytree(entry.path, f"{target}/{entry.name}", copy_function=link_or_copy)
+            elif entry.name != RESULT:
+                link_or_copy(entry.path, f"{target}/{entry.name}")
 
 
 def link_or_copy(source: str, target: str) -> None:

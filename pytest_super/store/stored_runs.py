@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import time
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pytest_super.errors import SuperError
+from pytest_super.store.json_lines import UNREADABLE
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -31,6 +34,17 @@ def find_run(directory: Path, name: str) -> Path:
         if os.path.isfile(path / "run.json"):
             return path.resolve()
     raise SuperError(f"there is no run {directory / 'runs' / name}")
+
+
+def scored_again(run: Path) -> list[Path]:
+    """The runs that a run was scored again as, also by way of others, from the oldest to the newest."""
+    found = [run]
+    for path in sorted(run.parent.glob("*/run.json")):
+        with suppress(*UNREADABLE):
+            origin = json.loads(path.read_text(encoding="utf-8")).get("rescored")
+            if origin in [one.name for one in found] and not path.parent.is_symlink():
+                found.append(path.parent)
+    return found[1:]
 
 
 def remove_runs(directory: Path, *, keep: int, but: Collection[str]) -> list[str]:

@@ -160,6 +160,35 @@ def test_validate_names_the_empty_values_that_are_compared(
     ]
 
 
+def test_validate_warns_of_numbers_for_which_0_is_right(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "a.task.yaml"
+    path.write_text(
+        "id: other\nset: expert\nquery: q\nanswer: {loss: 0.02, none: 0.0, label: 0, rounded: 1.0e-16}\n---\n"
+        "id: a\nset: expert\nquery: q\nanswer: {loss: [0.004, -0.01], epochs: 3, text: '0.004', yes: true}\n"
+        "grade:\n  collect: [a.py]\n  command: 'true'\n  result:\n"
+        "    - {json: {file: o}, expected: {p: 0.004, n: 1}, abs: 0.05}\n"
+        "    - {json: {file: o}, expected: 0.004, rel: 0.5}\n---\n"
+        "id: fine\nset: expert\nquery: q\nanswer: {loss: 0.004, k: 1}\ntolerance: 0.001\n---\n"
+        "id: wide\nset: expert\nquery: q\nanswer: {share: 0.5, label: 1}\ntolerance: 1\n"
+    )
+    assert main(["validate", str(path)]) == 0
+    *warnings, count = capsys.readouterr().out.splitlines()
+    assert count == "4 tasks in 1 files are valid"
+    what_to_do = "so state a smaller one, or ask for the value in another unit"
+    assert warnings == [
+        f"{path}:{line}: warning: `{place}` is {value}, and 0 is right as well: `{field}` is {allowed}, "
+        f"{what_to_do}"
+        for line, place, value, field, allowed in [
+            (6, "answer.loss[0]", "0.004", "tolerance", "0.01"),
+            (6, "answer.loss[1]", "-0.01", "tolerance", "0.01"),
+            (6, "grade.result[0].expected.p", "0.004", "abs", "0.05"),
+            (23, "answer.share", "0.5", "tolerance", "1"),
+        ]
+    ]
+
+
 # Configurations of pytest.
 CONFIGURED = [
     ("pytest.ini", "[pytest]\n"),

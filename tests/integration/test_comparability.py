@@ -92,6 +92,89 @@ def test_the_agents_whole_package_is_the_subject(project: pytest.Pytester) -> No
     assert changed(before, digests(project)) == {"subject"}
 
 
+SKIP = """
+def pytest_collection_modifyitems(items):
+    for item in items:
+        item.add_marker("skip")
+"""
+# By a file that an agent at the top of the project imports: how it does.
+SIBLINGS = {
+    "tools.py": "import tools",
+    "deep/inner.py": "from deep import inner",
+    "space/part.py": "import space.part",
+    "lazy.py": "def later():\n    import importlib\n    importlib.import_module('lazy')",
+    "second.py": "import first",
+    "checked/test_tools.py": "from checked.test_tools import value",
+}
+
+
+@pytest.fixture
+def siblings(project: pytest.Pytester) -> pytest.Pytester:
+    """An agent at the top of the project, as the starter has it, with what it imports beside it."""
+    for name in SIBLINGS:
+        path = project.path / name
+        path.parent.mkdir(exist_ok=True)
+        path.write_text("value = 1\n")
+    (project.path / "deep/__init__.py").write_text("")
+    (project.path / "first.py").write_text("def one():\n    from second import value\n    return value\n")
+    (project.path / "agents.py").write_text("\n".join(SIBLINGS.values()) + f"\n{AGENT}")
+    (project.path / "sum.task.yaml").write_text(yaml.safe_dump(TASK))
+    project.makeconftest(SKIP)
+    return project
+
+
+def subject(project: pytest.Pytester, agent: str) -> str:
+    """The digest of what an agent is made of. Its task is skipped, so nothing but this is made."""
+    done = project.runpytest_inprocess(f"--super-agent={agent}", "sum.task.yaml")
+    done.assert_outcomes(skipped=1)
+    facts = json.loads((project.path / ".super/runs/latest/run.json").read_text())
+    return str(facts["subject"]["contents"])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "agent", ["agents:Solver", "host-command: python -m agents", "host-command: python agents.py"]
+)
+def test_every_module_that_an_agent_imports_is_the_subject(siblings: pytest.Pytester, agent: str) -> None:
+    before = subject(siblings, agent)
+    for name in SIBLINGS:
+        path = siblings.path / name
+        path.write_text("value = 2\n")
+        assert subject(siblings, agent) != before, name
+        path.write_text("value = 1\n")
+    assert subject(siblings, agent) == before
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("agent", ["agents:Solver", "mine.agents:Solver"])
+def test_what_an_agent_does_not_import_is_not_the_subject(siblings: pytest.Pytester, agent: str) -> None:
+    before = subject(siblings, agent)
+    other = [
+        "other.py",
+        "test_agents.py",
+        "deep/other.py",
+        "notes.txt",
+        "mine/test_mine.py",
+        "mine/conftest.py",
+    ]
+    for name in other:
+        (siblings.path / name).write_text("value = 1\n")
+    (siblings.path / "conftest.py").write_text(f"{SKIP}\n# Something else.\n")
+    assert subject(siblings, agent) == before
+
+
+@pytest.mark.slow
+def test_what_is_installed_is_not_the_subject(siblings: pytest.Pytester) -> None:
+    path = siblings.path / "lib/site-packages/installed.py"
+    path.parent.mkdir(parents=True)
+    siblings.makeini("[pytest]\nsuper_sandbox = local\npythonpath = . lib/site-packages\n")
+    (siblings.path / "agents.py").write_text(f"import installed\n{AGENT}")
+    path.write_text("")
+    before = subject(siblings, "agents:Solver")
+    path.write_text("value = 1\n")
+    assert subject(siblings, "agents:Solver") == before
+
+
 @pytest.mark.slow
 def test_a_run_says_what_was_tried(project: pytest.Pytester) -> None:
     project.path.joinpath("script.yaml").write_text("[a]")

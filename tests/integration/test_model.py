@@ -197,6 +197,7 @@ def test_a_run_that_reaches_its_limit_of_cost_stops_without_misses_and_errors(
             "all * 2 * 1.000 * 0",
             "stopped t*: the run has cost $0.2000 of the $0.25 allowed: raise --super-max-cost to go on *",
             "* stopped by the run's limit of cost, *: the means are over 2 of 8 trials",
+            f"to go on: * --super-resume={asking.latest.resolve().name} *--super-max-cost=0.25 *",
         ]
     )
     assert result.outlines[-1] == "gate: open, the run has no mean accuracy of all trials"

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import os
+import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -21,6 +23,8 @@ if TYPE_CHECKING:
 AGENT = """
 import os, time
 from pathlib import Path
+
+import tools
 
 class Agent:
     def run(self, trial):
@@ -47,6 +51,7 @@ def pytest_super_trial_finished(result):
 def project(pytester: pytest.Pytester) -> pytest.Pytester:
     pytester.makeini("[pytest]\nsuper_sandbox = local\npythonpath = .\n")
     (pytester.path / "mine.py").write_text(AGENT)
+    (pytester.path / "tools.py").write_text("")
     for id in ("a", "b"):
         add(pytester, id)
     return pytester
@@ -106,16 +111,18 @@ def test_workers_take_trials_over_too_and_a_resumed_run_can_be_resumed(project: 
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("change", ["agent", "task", "scoring", "epochs"])
+@pytest.mark.parametrize("change", ["agent", "imported", "task", "scoring", "epochs"])
 def test_what_changed_runs_again(project: pytest.Pytester, change: str) -> None:
     run(project)
     if change == "agent":
         (project.path / "mine.py").write_text(AGENT + "\n# better\n")
+    elif change == "imported":
+        (project.path / "tools.py").write_text("# better\n")
     elif change != "epochs":
         add(project, "a", **({"query": "Is it?"} if change == "task" else {"tolerance": 0.5}))
     _, ran = run(project, "--super-resume=latest", *(["--super-epochs=2"] if change == "epochs" else []))
     # With a second epoch, only that runs.
-    assert ran == {"agent": "a b", "task": "a", "scoring": "a", "epochs": "a b"}[change]
+    assert ran == {"agent": "a b", "imported": "a b", "task": "a", "scoring": "a", "epochs": "a b"}[change]
 
 
 @pytest.mark.slow
@@ -216,6 +223,114 @@ def test_a_killed_run_goes_on(project: pytest.Pytester) -> None:
     assert results(project)["a"]["solved"]
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("workers", [(), ("-n2",)], ids=["alone", "workers"])
+def test_a_resumed_run_that_is_killed_early_has_all_trials(
+    project: pytest.Pytester, workers: tuple[str, ...]
+) -> None:
+    for id in ("c", "d"):
+        add(project, id)
+    run(project)
+    first = (project.path / ".super/runs/latest").resolve()
+    add(project, "b", query="Is it?")
+    (project.path / "wait").touch()
+    (project.path / "ran.txt").write_text("")
+    command = [*COMMAND, "--super-resume=latest", *workers]
+    with subprocess.Popen(command, cwd=project.path, stdout=subprocess.DEVNULL) as process:
+        until(lambda: "b" in ran_file(project))
+        process.send_signal(signal.SIGKILL)
+    killed = (project.path / ".super/runs/latest").resolve()
+    assert killed != first
+    shutil.rmtree(first)
+    (project.path / "wait").unlink()
+    again, ran = run(project, "--super-resume=latest", *workers)
+    assert ran == "b"
+    assert f"resume: 3 trials taken over from {killed.name}, 1 trial to run: " in again.stdout
+    assert {id: row["resumed_from"] for id, row in results(project).items()} == {
+        **dict.fromkeys("acd", first.name),
+        "b": "",
+    }
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [
+        ("agent", "the subject differs: code of the agent: changed (2)"),
+        ("parameters", "the subject differs: parameters: {} -> {'temperature': 0.5} (2)"),
+        ("task", "the conditions differ (2)"),
+        ("scoring", "the scoring differs (2)"),
+        ("errors", "nothing valid is stored (2)"),
+        ("mount", "a fixture, a hook or --super-mount takes part, whose changes cannot be noticed (2)"),
+    ],
+)
+def test_a_run_that_takes_nothing_over_says_why_before_its_first_trial(
+    project: pytest.Pytester, change: str, reason: str
+) -> None:
+    if change == "errors":
+        project.makeconftest(BROKEN.replace('result.id == "a"', "True"))
+        (project.path / "broken").touch()
+    run(project)
+    options = {"parameters": ["--super-temperature=0.5"], "mount": ["--super-mount=/tmp:/data"]}
+    fields: dict[str, dict[str, Any]] = {"task": {"query": "Is it?"}, "scoring": {"tolerance": 0.5}}
+    if change == "agent":
+        (project.path / "tools.py").write_text("# better")
+    for id in ("a", "b"):
+        add(project, id, **fields.get(change, {}))
+    again, _ = run(project, "--super-resume=latest", *options.get(change, []))
+    (line,) = re.findall(r"resume: no trial taken over from \S+, 2 trials to run: (.*)", again.stdout)
+    assert line == reason
+    assert again.stdout.index("resume: ") < again.stdout.index("a.task.yaml ")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("workers", [(), ("-n2",)], ids=["alone", "workers"])
+def test_ctrl_c_prints_the_command_line_that_goes_on(
+    project: pytest.Pytester, workers: tuple[str, ...]
+) -> None:
+    (project.path / "wait").touch()
+    with subprocess.Popen(
+        [*COMMAND, "-k", "a or b", *workers],
+        cwd=project.path,
+        stdout=subprocess.PIPE,
+        text=True,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
+    ) as process:
+        until(lambda: "b" in ran_file(project))
+        process.send_signal(signal.SIGINT)
+        output = process.communicate()[0]
+    (line,) = [line for line in output.splitlines() if line.startswith("to go on: ")]
+    (project.path / "wait").unlink()
+    (project.path / "ran.txt").write_text("")
+    command = line.removeprefix("to go on: ")
+    assert "-k 'a or b'" in command
+    path = {**os.environ, "PATH": f"{os.path.dirname(sys.executable)}:{os.environ['PATH']}"}
+    again = subprocess.run(
+        ["sh", "-c", command], cwd=project.path, env=path, text=True, capture_output=True, check=False
+    )
+    assert ran_file(project).split() == ["b"]
+    # It has ended, so there is nothing to go on with.
+    assert "to go on" not in again.stdout
+
+
+@pytest.mark.slow
+def test_the_command_line_that_goes_on_names_the_newest_run(project: pytest.Pytester) -> None:
+    add(project, "0")
+    ran, _ = run(project, "-x")
+    assert (
+        f"to go on: python -m pytest --super-resume={latest(project)} --super-agent=mine:Agent . -x"
+        in ran.stdout
+    )
+    again, _ = run(project, "-x", "--super-resume", "latest")
+    (line,) = [line for line in again.stdout.splitlines() if line.startswith("to go on: ")]
+    assert line.count("--super-resume") == 1
+    assert f"--super-resume={latest(project)} " in line
+
+
+def latest(project: pytest.Pytester) -> str:
+    return (project.path / ".super/runs/latest").resolve().name
+
+
 def ran_file(project: pytest.Pytester) -> str:
     path: Path = project.path / "ran.txt"
     return path.read_text() if path.exists() else ""
@@ -228,14 +343,18 @@ def test_a_run_that_is_not_there_is_one_message(project: pytest.Pytester) -> Non
 
 
 @pytest.mark.slow
-def test_a_damaged_run_is_one_message(project: pytest.Pytester) -> None:
+@pytest.mark.parametrize("workers", [(), ("-n2",)], ids=["alone", "workers"])
+def test_a_damaged_run_is_one_message(project: pytest.Pytester, workers: tuple[str, ...]) -> None:
     run(project)
     latest = project.path / ".super/runs/latest"
     (latest / "results.jsonl").write_text('{"id": [], "set": 1}\n' + os.linesep)
-    ran, _ = run(project, "--super-resume=latest")
-    assert ran.returncode == pytest.ExitCode.USAGE_ERROR
-    assert "cannot be read" in ran.stderr
-    assert "Traceback" not in ran.stderr
+    damaged = latest.resolve()
+    again, ran = run(project, "--super-resume=latest", *workers)
+    assert (again.returncode, ran) == (pytest.ExitCode.USAGE_ERROR, "")
+    assert "cannot be read" in again.stderr
+    assert "Traceback" not in again.stderr
+    # The folder of a run that has not begun is none of a run.
+    assert latest.resolve() == damaged
 
 
 @pytest.mark.slow

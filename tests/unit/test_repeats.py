@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from itertools import combinations
+from itertools import combinations, pairwise
 from statistics import fmean
 from typing import Any
 
@@ -66,7 +66,7 @@ def test_pass_at_k_of_five_trials(solved: list[int], values: dict[int, float]) -
     assert {k: found[k] for k in values} == pytest.approx(values)
 
 
-def test_errors_do_not_count_and_tasks_with_fewer_trials_are_left_out_of_larger_k() -> None:
+def test_errors_do_not_count_and_tasks_with_fewer_trials_are_left_out_of_every_k() -> None:
     trials = [
         trial("a", 1, True),
         trial("a", 2, False),
@@ -74,7 +74,31 @@ def test_errors_do_not_count_and_tasks_with_fewer_trials_are_left_out_of_larger_
         trial("b", 2, True, error="no engine"),
     ]
     found = pass_at(Group(results=trials))
-    assert [(one.k, one.value, one.tasks) for one in found] == [(1, 0.75, 2), (2, 1.0, 1)]
+    assert [(one.k, one.value, one.tasks) for one in found] == [(1, 0.5, 1), (2, 1.0, 1)]
+
+
+def test_k_is_as_large_as_half_of_the_tasks_allow() -> None:
+    trials = [trial("noisy", epoch, epoch == 1) for epoch in range(1, 9)]
+    trials += [trial(id, epoch, False) for id in ("a", "b") for epoch in (1, 2, 3)]
+    assert [(one.k, one.tasks) for one in pass_at(Group(results=trials))] == [(1, 3), (2, 3), (3, 3)]
+
+
+EPOCHS = st.lists(st.sampled_from(["solved", "missed", "error"]), max_size=12)
+
+
+@given(st.lists(st.tuples(EPOCHS, st.sampled_from([1.0, 2.0, 10.0])), max_size=6))
+def test_pass_at_k_never_falls_and_pass_hat_k_never_rises(tasks: list[tuple[list[str], float]]) -> None:
+    trials = [
+        trial(str(number), epoch, one == "solved", error="no" if one == "error" else None, weight=weight)
+        for number, (epochs, weight) in enumerate(tasks)
+        for epoch, one in enumerate(epochs, 1)
+    ]
+    found = pass_at(Group(results=trials))
+    assert len({one.tasks for one in found}) <= 1
+    assert [one.k for one in found] == list(range(1, len(found) + 1))
+    for less, more in pairwise(found):
+        assert more.value >= less.value - 1e-12
+        assert more.all_of_k <= less.all_of_k + 1e-12
 
 
 def test_one_trial_a_task_says_nothing_about_repeats() -> None:
@@ -114,7 +138,7 @@ def test_the_summary_has_pass_at_k_with_the_costs() -> None:
         trial("b", 1, True, "2", cost_usd=0.2),
     ]
     assert list(repeat_lines(Group(results=trials))) == [
-        "pass@1 0.750  pass@2 1.000  pass^2 0.000 (over 2 tasks, pass^2 over 1); "
+        "pass@1 0.500  pass@2 1.000  pass^2 0.000 (over 1 of 2 tasks); "
         "$0.2500 a task for one, $0.4000 for all",
         "chosen by execution: 0.000",
     ]

@@ -17,10 +17,9 @@ from pytest_super.metrics.registry import installed_metrics, scored
 from pytest_super.report.notebook import write_notebook
 from pytest_super.session.comparability import facts_of_scoring, has_conditions_of
 from pytest_super.store.atomic_write import write_atomically
-from pytest_super.store.checked import checked_result
 from pytest_super.store.json_lines import UNREADABLE, append, disk_errors, to_line
 from pytest_super.store.results import FORMAT, folder_name
-from pytest_super.store.run_folder import last_reruns, link_tree, new_run_id, stored_results
+from pytest_super.store.run_folder import last_results, new_run_id, take_trial
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -85,7 +84,7 @@ def new_results(run: Path, rescored: Sequence[Rescored], tasks: Mapping[str, Tas
 def read_run(run: Path) -> list[TrialResult]:
     """The last rerun of each trial of a run. Raises SuperError."""
     try:
-        return [checked_result(one) for one in last_reruns(stored_results(run))]
+        return last_results(run)
     except UNREADABLE as error:
         raise SuperError(f"{run}: the run cannot be read: {error}") from None
 
@@ -200,15 +199,7 @@ def write_run(run: Path, facts: Facts, results: Sequence[NewResult], arguments: 
 
 def write_trial(run: Path, draft: Path, one: NewResult) -> None:
     """Raises OSError and InfrastructureError."""
-    folder = draft / one.new.folder
-    folder.parent.mkdir(parents=True, exist_ok=True)
-    if (stored := run / folder_name(one.old)).is_dir():
-        link_tree(stored, folder)
-    else:
-        # An error can have come before the trial had a folder.
-        folder.mkdir()
-    # Replaced and never changed, because the stored run has the same files.
-    write_atomically(folder / "result.json", to_line(one.new.to_data()))
+    folder = take_trial(run / folder_name(one.old), draft, one.new)
     if one.rescored is None or one.rescored.scored is None:
         return
     task, _ = one.rescored.scored

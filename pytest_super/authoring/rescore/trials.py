@@ -112,16 +112,24 @@ def lone_figures(path: Path) -> Iterator[str]:
 
 
 def last_reruns(files: Iterable[Path]) -> Iterator[Path]:
-    """The last rerun of each task and epoch, by the names of the trials' folders; and all other files."""
-    last: dict[tuple[Path, int], tuple[int, Path]] = {}
+    """The last rerun of each task and epoch that has ended, or that began; and all other files.
+
+    By the names of the trials' folders.
+    """
+    last: dict[tuple[Path, int], tuple[bool, int, Path]] = {}
     for file in files:
         if TRIAL_FOLDER.fullmatch(file.parent.name) is None:
             yield file
             continue
         epoch, rerun = map(int, file.parent.name.split("."))
         key = (file.parent.parent, epoch)
-        last[key] = max(last.get(key, (0, file)), (rerun, file))
-    yield from (file for _, file in last.values())
+        last[key] = max(last.get(key, (False, 0, file)), (has_ended(file), rerun, file))
+    yield from (file for *_, file in last.values())
+
+
+def has_ended(file: Path) -> bool:
+    result = read_result(file.with_name("result.json"))
+    return result is not None and result.stop_reason != RUNNING
 
 
 def read_published(path: Path) -> StoredTrial:
