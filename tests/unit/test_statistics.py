@@ -8,7 +8,7 @@ from statistics import fmean
 
 import numpy
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from scipy.special import ndtri, stdtrit
 
@@ -36,6 +36,7 @@ from pytest_super.statistics.difference import (
 from pytest_super.statistics.epochs import schedule
 from pytest_super.statistics.looks import confidences
 from pytest_super.statistics.mean import TaskMean, general_mean, jeffreys
+from pytest_super.statistics.never_solved import never_solved
 from pytest_super.statistics.repeats import best_of, worst_of
 
 values = st.lists(st.sampled_from([0.0, 0.25, 0.5, 1.0]), min_size=1, max_size=6)
@@ -144,9 +145,13 @@ def test_the_degrees_of_freedom_are_those_of_the_quadratic_form() -> None:
         min_size=1,
         max_size=12,
     ),
-    st.integers(1, 11),
-    st.integers(1, 11),
+    st.sampled_from([1, 1, 2, 3, 9]),
+    st.sampled_from([1, 1, 2, 3, 9]),
 )
+@example(tasks=[(1.0, 1.0, 1.0)] * 12, old=1, new=1)
+@example(tasks=[(1.0, 0.0, 1.0)] * 2 + [(1.0, 1.0, 10.0)] * 9, old=2, new=1)
+# With few degrees of freedom, those of Satterthwaite fall as one run becomes longer than the other.
+@example(tasks=[(1.0, 1.0, 1.0)], old=2, new=4)
 def test_one_more_equal_epoch_never_widens_the_bounds(
     tasks: list[tuple[float, float, float]], old: int, new: int
 ) -> None:
@@ -352,3 +357,17 @@ def test_each_task_has_at_least_the_least_epochs_and_looks_see_more_and_more(
     assert len(found.fractions) == max(found.epochs) - least + 1
     assert found.fractions == sorted(set(found.fractions))
     assert found.fractions[-1] == 1.0
+
+
+# Tasks that were never solved
+
+
+def test_tasks_never_solved_can_be_left_out_by_a_baseline_of_enough_epochs() -> None:
+    once, never, often = [1.0, *[0.0] * 9], [0.0] * 10, [1.0, 0.0] * 5
+    found = never_solved([once, never, often, never], [1.0] * 4, epochs=3)
+    assert found.tasks == [1, 3]
+    # One of 40 trials solved a task that had not been solved before: so one of 20 would in these two.
+    assert found.value == pytest.approx(1 / 20)
+    assert never_solved([once, never], [1.0] * 2, epochs=4).tasks == []
+    assert never_solved([[0.0] * 9, often], [1.0] * 2, epochs=1).tasks == []
+    assert never_solved([often], [1.0], epochs=1).tasks == []
