@@ -1,18 +1,19 @@
-"""How often the bounds of a comparison are right, by simulation of runs whose true values are known.
+"""How often verdicts and bounds of a comparison are wrong, by simulation of runs whose true values are known.
 
-Usage: python benchmarks/coverage.py [--small] [--runs N] [--mean RATE]
+Usage: python benchmarks/coverage.py [--small] [--runs N] [--all]
 
-Each task has a rate at which it is solved, drawn from a beta distribution with a mean of 0.45 (--mean), such
-that trials of a task have the given correlation. Prints a Markdown table, and fails if an unchanged agent is
-called worse, or one that is 10 points lower passes, in more than 6 % of the runs of a row, or if intervals of
-90 % have the true value in less than 88 % of them.
+A cell is a suite of tasks, how many they are, the weight of a ninth of them, and the epochs of baseline and
+candidate. Prints the worst cells by number of tasks and epochs (or every cell), what is found in the suite
+with a mean of 0.45, what a drift of the whole run changes, and how often an interval of the mean is right.
+Fails if in more than 6.5 % of a cell's runs an unchanged agent is called worse, or one that is 10 points
+lower passes, or if intervals of 90 % have the true value in less than 88 % of them. Takes seconds with
+--small, else about ten minutes on one core.
 """
 
 from __future__ import annotations
 
 import argparse
 import sys
-from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from itertools import product
 from statistics import fmean
@@ -20,83 +21,136 @@ from typing import TYPE_CHECKING
 
 import numpy
 
-from pytest_super.statistics.decision import PASS, REGRESSED, verdict
-from pytest_super.statistics.difference import Pair, difference
+from pytest_super.statistics.decision import PASS, REGRESSED, is_refused, verdict
+from pytest_super.statistics.difference import (
+    Difference,
+    Pair,
+    Sample,
+    difference,
+    difference_of,
+    shares_of,
+)
 from pytest_super.statistics.mean import TaskMean, general_mean
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
     from numpy.typing import NDArray
 
-TASKS, EPOCHS, CORRELATIONS = (6, 45, 152), (1, 3, 5, 10), (0.3, 0.5, 0.7)
+    Numbers = NDArray[numpy.float64]
+
+TASKS, EPOCHS = (3, 6, 12, 45, 152), ((1, 1), (3, 1), (10, 1), (3, 3), (10, 3), (10, 10))
+WEIGHTS, CORRELATIONS = (1, 2, 10), (0.3, 0.5, 0.7)
 MARGIN, DROP = 0.10, 0.10
 # What decides whether the statistics hold.
-MOST_WRONG, LEAST_COVERAGE = 0.06, 0.88
+MOST_WRONG, LEAST_COVERAGE = 0.065, 0.88
 # The correlation of the rates of tasks of one repository, of which each has three.
 REPOSITORY = 0.3
+# So many runs are simulated at once.
+AT_ONCE = 2000
+# The share of trials that end with an error, in the suite with errors.
+ERRORS = 0.05
+# So many runs of a cell are also decided one by one, as a gate does.
+CHECKED = 3
+
+
+@dataclass(frozen=True)
+class Suite:
+    name: str
+    mean: float = 0.5
+    """Of rates from a beta distribution, such that two trials of a task have a correlation of 0.5."""
+    is_half_certain: bool = False
+    """Half of the tasks have a rate of 0.5; the others are always solved, or never."""
+    is_noisy_where_heavy: bool = False
+    """Only the tasks with weights have a rate of 0.5; the others are always solved, or never."""
+    parts: int = 1
+    """A trial's value is the share of so many parts that it has solved."""
+    has_errors: bool = False
+
+
+SUITES = [
+    *(Suite(f"mean {mean}", mean) for mean in (0.17, 0.45, 0.85, 0.92)),
+    Suite("half certain", is_half_certain=True),
+    Suite("noisy where heavy", is_noisy_where_heavy=True),
+    Suite("mean 0.45, fractional", 0.45, parts=4),
+    Suite("mean 0.92, fractional", 0.92, parts=4),
+    Suite("mean 0.45, errors", 0.45, has_errors=True),
+]
 
 
 @dataclass(frozen=True)
 class Cell:
+    suite: Suite
     tasks: int
+    weight: float
     baseline: int
     candidate: int
-    correlation: float
-    mean: float
-    runs: int
+
+    @property
+    def heavy(self) -> int:
+        return max(1, self.tasks // 9)
+
+    @property
+    def shares(self) -> Numbers:
+        return shares_of([self.weight] * self.heavy + [1.0] * (self.tasks - self.heavy))
 
 
 @dataclass(frozen=True)
 class Row:
     cell: Cell
     false_alarms: float
+    false_passes: float
     passes: float
     found: float
-    missed: float
     coverage: float
-    general_coverage: float
+    is_refused: bool
 
 
-def simulate(cell: Cell) -> Row:
-    random = numpy.random.default_rng(
-        [cell.tasks, cell.baseline, cell.candidate, int(100 * cell.correlation)]
-    )
-    unchanged, covered, general, found, missed = [], [], [], [], []
-    for _ in range(cell.runs):
-        repositories = numpy.arange(cell.tasks) // (3 if cell.tasks > 6 else 1)
-        centers = beta(random, numpy.full(cell.tasks, cell.mean), REPOSITORY)[repositories]
-        rates = beta(random, centers, cell.correlation)
-        baseline = random.random((cell.tasks, cell.baseline)) < rates[:, None]
-        same = random.random((cell.tasks, cell.candidate)) < rates[:, None]
-        # In all tasks by one factor, so that the mean falls by the whole drop.
-        lower = rates * max(0.0, 1 - DROP / float(rates.mean()))
-        worse = random.random((cell.tasks, cell.candidate)) < lower[:, None]
-        unchanged.append(decided(baseline, same))
-        drop = difference(pairs_of(baseline, worse))
-        after = verdict(drop, MARGIN)
-        found.append(after == REGRESSED)
-        missed.append(after == PASS)
-        covered.append(includes(drop.bounds(), float((lower - rates).mean())))
-        interval = general_mean(
-            [
-                TaskMean(value=float(value), cluster=str(cluster), trials=cell.candidate)
-                for value, cluster in zip(same.mean(axis=1), repositories, strict=True)
-            ]
-        )
-        general.append(includes((interval.low, interval.high), cell.mean))
-    return Row(
-        cell,
-        false_alarms=fmean(one == REGRESSED for one in unchanged),
-        passes=fmean(one == PASS for one in unchanged),
-        found=fmean(found),
-        missed=fmean(missed),
-        coverage=fmean(covered),
-        general_coverage=fmean(general),
-    )
+def simulate(cell: Cell, runs: int, drift: float = 0.0, stated: float = 0.0) -> Row:
+    """With a drift of each run, of which the comparison is told `stated`."""
+    facts = [*cell.suite.name.encode(), cell.tasks, int(cell.weight), cell.baseline, cell.candidate]
+    random = numpy.random.default_rng(facts)
+    parts = [part(cell, min(AT_ONCE, runs - done), random, drift, stated) for done in range(0, runs, AT_ONCE)]
+    return Row(cell, *(fmean(values) for values in zip(*parts, strict=True)))  # type: ignore[arg-type]
 
 
-def beta(
-    random: numpy.random.Generator, means: NDArray[numpy.float64], correlation: float
-) -> NDArray[numpy.float64]:
+def part(
+    cell: Cell, runs: int, random: numpy.random.Generator, drift: float, stated: float
+) -> tuple[float, ...]:
+    rates, shares = rates_of(cell, runs, random), cell.shares
+    # In all tasks by one factor, so that the mean falls by the whole drop. Where it cannot, no pass is wrong.
+    means = rates @ shares
+    lower = rates * numpy.maximum(0.0, 1 - DROP / means)[:, None]
+    falls = means >= DROP
+    moved = drift * random.standard_normal(runs)
+    baseline = sample(cell, rates, cell.baseline, random)
+    same = shifted(sample(cell, rates, cell.candidate, random), moved)
+    worse = shifted(sample(cell, lower, cell.candidate, random), moved)
+    unchanged = difference_of(baseline, same, shares, stated)
+    dropped = difference_of(baseline, worse, shares, stated)
+    if not drift and cell.suite.parts == 1:
+        check(cell, baseline, worse, dropped)
+    passes, alarms = decided(unchanged)
+    missed, found = decided(dropped)
+    low, high = dropped.bounds()
+    true = (lower - rates) @ shares
+    # A bound of floats can miss by the last bit what it equals.
+    covered = (low <= true + 1e-12) & (true <= high + 1e-12)
+    shares_of_runs = (alarms, missed & falls, passes, found, covered)
+    return (*(float(one.mean()) for one in shares_of_runs), is_refused(dropped))
+
+
+def rates_of(cell: Cell, runs: int, random: numpy.random.Generator) -> Numbers:
+    if cell.suite.is_half_certain:
+        return numpy.broadcast_to(numpy.resize([0.5, 0.0, 0.5, 1.0], cell.tasks), (runs, cell.tasks))
+    if cell.suite.is_noisy_where_heavy:
+        rates = numpy.resize([0.0, 1.0], cell.tasks)
+        rates[: cell.heavy] = 0.5
+        return numpy.broadcast_to(rates, (runs, cell.tasks))
+    return beta(random, numpy.full((runs, cell.tasks), cell.suite.mean), 0.5)
+
+
+def beta(random: numpy.random.Generator, means: Numbers, correlation: float) -> Numbers:
     """Rates with these means, of which two trials each have the given correlation."""
     spread = (1 - correlation) / correlation
     rates = random.beta(means * spread, (1 - means) * spread)
@@ -104,52 +158,154 @@ def beta(
     return numpy.clip(rates, 1e-6, 1 - 1e-6)
 
 
-def decided(baseline: NDArray[numpy.bool_], candidate: NDArray[numpy.bool_]) -> str:
-    return verdict(difference(pairs_of(baseline, candidate)), MARGIN)
+def sample(cell: Cell, rates: Numbers, epochs: int, random: numpy.random.Generator) -> Sample:
+    """The trials of several runs; those with an error are the same ones in all of them."""
+    counts = numpy.full(cell.tasks, float(epochs))
+    if cell.suite.has_errors and epochs > 1:
+        counts -= random.binomial(epochs - 1, ERRORS, cell.tasks)
+    if cell.suite.parts == 1:
+        means = random.binomial(counts.astype(int), rates) / counts
+        squares = means
+    else:
+        values = random.binomial(cell.suite.parts, rates[..., None], (*rates.shape, epochs))
+        means = values.mean(-1) / cell.suite.parts
+        squares = (values**2).mean(-1) / cell.suite.parts**2
+    variances = (squares - means**2) * counts / numpy.maximum(counts - 1, 1)
+    return Sample(counts=counts, means=means, squares=squares, variances=variances)
 
 
-def pairs_of(baseline: NDArray[numpy.bool_], candidate: NDArray[numpy.bool_]) -> list[Pair]:
-    rows = zip(baseline.astype(float).tolist(), candidate.astype(float).tolist(), strict=True)
-    return [Pair(baseline=before, candidate=after) for before, after in rows]
+def shifted(run: Sample, moved: Numbers) -> Sample:
+    return Sample(**{**vars(run), "means": run.means + moved[:, None]})
 
 
-def includes(bounds: tuple[float, float], value: float) -> bool:
-    # A bound of floats can miss by the last bit what it equals.
-    return bounds[0] <= value + 1e-12 and value <= bounds[1] + 1e-12
+def decided(found: Difference) -> tuple[NDArray[numpy.bool_], NDArray[numpy.bool_]]:
+    """Which runs pass, and which have regressed, as `verdict` decides for one."""
+    low, high = found.bounds()
+    is_decided = not is_refused(found)
+    passes = (numpy.asarray(low) > -MARGIN) & is_decided
+    return passes, ~passes & (numpy.asarray(high) < 0) & is_decided
 
 
-def cells(runs: int, mean: float) -> list[Cell]:
-    epochs = [(one, one) for one in EPOCHS] + [(10, 1), (10, 3)]
-    return [Cell(n, *both, rho, mean, runs) for n, both, rho in product(TASKS, epochs, CORRELATIONS)]
+def check(cell: Cell, baseline: Sample, candidate: Sample, found: Difference) -> None:
+    """The first runs have the verdicts that a gate would find in their trials."""
+    passes, regressed = decided(found)
+    for run in range(CHECKED):
+        pairs = [
+            Pair(baseline=before, candidate=after, weight=float(share))
+            for before, after, share in zip(
+                trials(baseline, run), trials(candidate, run), cell.shares, strict=True
+            )
+        ]
+        one = verdict(difference(pairs), MARGIN)
+        assert (one == PASS, one == REGRESSED) == (bool(passes[run]), bool(regressed[run])), cell
 
 
-def table(rows: list[Row]) -> str:
-    heads = ["tasks", "epochs", "correlation", "false alarms", "passes unchanged", "finds 10 points"]
-    heads += ["passes 10 points", "interval of the difference", "interval of the mean"]
+def trials(sample: Sample, run: int) -> Iterator[list[float]]:
+    for count, mean in zip(sample.counts, sample.means[run], strict=True):
+        solved = round(count * mean)
+        yield [1.0] * solved + [0.0] * (round(count) - solved)
+
+
+def general_coverage(tasks: int, epochs: int, correlation: float, runs: int) -> float:
+    """How often the interval of the mean has that of the repositories from which tasks are drawn."""
+    random = numpy.random.default_rng([tasks, epochs, int(100 * correlation)])
+    repositories = numpy.arange(tasks) // (3 if tasks > 6 else 1)
+    right = 0
+    for _ in range(runs):
+        centers = beta(random, numpy.full(tasks, 0.45), REPOSITORY)[repositories]
+        means = random.binomial(epochs, beta(random, centers, correlation)) / epochs
+        found = general_mean(
+            [
+                TaskMean(value=float(value), cluster=str(cluster), trials=epochs)
+                for value, cluster in zip(means, repositories, strict=True)
+            ]
+        )
+        right += found.low <= 0.45 + 1e-12 and found.high + 1e-12 >= 0.45
+    return right / runs
+
+
+def cells(tasks: Sequence[int]) -> list[Cell]:
+    facts = product(SUITES, tasks, WEIGHTS, EPOCHS)
+    found = [Cell(suite, n, weight, *epochs) for suite, n, weight, epochs in facts]
+    # In a run of one epoch a task with an error is left out.
+    return [cell for cell in found if cell.candidate > 1 or not cell.suite.has_errors]
+
+
+def table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     lines = [f"| {' | '.join(heads)} |", f"|{'---:|' * len(heads)}"]
-    for row in rows:
-        cell = row.cell
-        shares = [row.false_alarms, row.passes, row.found, row.missed, row.coverage, row.general_coverage]
-        values = " | ".join(f"{100 * share:.1f} %" for share in shares)
-        lines.append(f"| {cell.tasks} | {cell.baseline} / {cell.candidate} | {cell.correlation} | {values} |")
-    return "\n".join(lines)
+    return "\n".join([*lines, *(f"| {' | '.join(row)} |" for row in rows), ""])
+
+
+def percent(share: float) -> str:
+    return f"{100 * share:.1f} %"
+
+
+def described(cell: Cell) -> str:
+    return f"{cell.suite.name}, weight {cell.weight:g}"
+
+
+def worst_of(rows: Sequence[Row]) -> list[str]:
+    decided = [row for row in rows if not row.is_refused]
+    alarm = max(decided, key=lambda row: row.false_alarms)
+    missed = max(decided, key=lambda row: row.false_passes)
+    cell = alarm.cell
+    facts = [str(cell.tasks), f"{cell.baseline} / {cell.candidate}", percent(alarm.false_alarms)]
+    facts += [described(alarm.cell), percent(missed.false_passes), described(missed.cell)]
+    return [*facts, str(len(rows) - len(decided))]
+
+
+def facts_of(row: Row) -> list[str]:
+    cell = row.cell
+    facts = [str(cell.tasks), f"{cell.baseline} / {cell.candidate}"]
+    if row.is_refused:
+        return [*facts, *["refused"] * 5]
+    return [*facts, *map(percent, shares_of_row(row))]
+
+
+def shares_of_row(row: Row) -> list[float]:
+    return [row.false_alarms, row.false_passes, row.passes, row.found, row.coverage]
+
+
+def drift_rows(runs: int) -> Iterator[list[str]]:
+    for tasks, epochs in ((45, (10, 3)), (152, (10, 10))):
+        cell = Cell(SUITES[1], tasks, 1, *epochs)
+        for drift, stated in ((0.0, 0.0), (0.02, 0.0), (0.02, 0.02)):
+            row = simulate(cell, runs, drift, stated)
+            points = [f"{100 * drift:g} points", f"{100 * stated:g} points"]
+            yield [str(tasks), f"{epochs[0]} / {epochs[1]}", *points, *map(percent, shares_of_row(row))]
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--small", action="store_true", help="300 runs a row of 6 tasks")
+    parser.add_argument("--small", action="store_true", help="300 runs of each cell of 6 tasks")
     parser.add_argument("--runs", type=int, default=10_000)
-    parser.add_argument("--mean", type=float, default=0.45)
+    parser.add_argument("--all", action="store_true", help="print every cell")
     given = parser.parse_args()
-    chosen = cells(300 if given.small else given.runs, given.mean)
-    if given.small:
-        chosen = [cell for cell in chosen if cell.tasks == min(TASKS)]
-    with ProcessPoolExecutor() as pool:
-        rows = list(pool.map(simulate, chosen))
-    print(table(rows))
-    wrong = max(max(row.false_alarms, row.missed) for row in rows)
-    coverage = min(min(row.coverage, row.general_coverage) for row in rows)
-    print(f"\nmost wrong verdicts {100 * wrong:.1f} %, least coverage {100 * coverage:.1f} %")
+    runs, tasks = (300, (6,)) if given.small else (given.runs, TASKS)
+    rows = [simulate(cell, runs) for cell in cells(tasks)]
+    shares = ["false alarms", "passes 10 points", "passes unchanged", "finds 10 points", "interval"]
+    if given.all:
+        print(table(["cell", "tasks", "epochs", *shares], [[described(r.cell), *facts_of(r)] for r in rows]))
+    heads = ["tasks", "epochs", "most false alarms", "in", "most false passes", "in", "refused"]
+    groups = [
+        [row for row in rows if (row.cell.tasks, row.cell.baseline, row.cell.candidate) == (n, *epochs)]
+        for n, epochs in product(tasks, EPOCHS)
+    ]
+    print(table(heads, [worst_of(group) for group in groups if not all(row.is_refused for row in group)]))
+    usual = [row for row in rows if row.cell.suite == SUITES[1] and row.cell.weight == 1]
+    print(table(["tasks", "epochs", *shares], [facts_of(row) for row in usual]))
+    drifts = ["tasks", "epochs", "drift", "stated", *shares]
+    print(table(drifts, list(drift_rows(runs))))
+    general = [
+        (n, epochs, rho, general_coverage(n, epochs, rho, runs // 5))
+        for n, epochs, rho in product((6,) if given.small else (6, 45, 152), (1, 3, 10), CORRELATIONS)
+    ]
+    lines = [[str(n), str(epochs), str(rho), percent(share)] for n, epochs, rho, share in general]
+    print(table(["tasks", "epochs", "correlation", "interval of the mean"], lines))
+    judged = [row for row in rows if not row.is_refused]
+    wrong = max(max(row.false_alarms, row.false_passes) for row in judged)
+    coverage = min([row.coverage for row in judged] + [share for *_, share in general])
+    print(f"{len(rows)} cells: most wrong verdicts {percent(wrong)}, least coverage {percent(coverage)}")
     # In few runs chance alone is larger than what is left to the bounds.
     if not given.small and (wrong > MOST_WRONG or coverage < LEAST_COVERAGE):
         sys.exit("the statistics do not hold")

@@ -44,4 +44,5 @@ def run(arguments: Namespace) -> int:
     plan = plan_of(side, side.tasks, arguments.epochs, margin)
     for line in plan_lines(plan, side, margin):
         print(line)
-    return int(any(one.finds.detectable > margin for one in plan.sets.values()))
+    drops = [one.finds.detectable for one in plan.sets.values()]
+    return int(any(drop is None or drop > margin for drop in drops))

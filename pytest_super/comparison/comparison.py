@@ -15,6 +15,7 @@ from pytest_super.statistics.decision import (
     Verdict,
     chance_of_no_drop,
     epochs_to_decide,
+    is_refused,
     verdict,
 )
 from pytest_super.statistics.difference import LEVEL, Difference, Pair, difference
@@ -72,6 +73,11 @@ class SetComparison:
         found = [one for one in self.tasks if one.flip == flip]
         return sorted(found, key=lambda one: -abs(one.pair.difference))
 
+    @property
+    def is_refused(self) -> bool:
+        """Whether it has too few tasks and epochs for any verdict."""
+        return is_refused(self.difference)
+
 
 @dataclass(frozen=True, kw_only=True)
 class Comparison:
@@ -94,9 +100,16 @@ class Comparison:
 
 
 def compare(
-    baseline: Side, candidate: Side, margin: float, confidence: Confidence = by_one_look
+    baseline: Side,
+    candidate: Side,
+    margin: float,
+    confidence: Confidence = by_one_look,
+    drift: float = 0.0,
 ) -> Comparison:
-    """`margin` is the drop to exclude, from 0 to 1. Raises SuperError if nothing can be compared."""
+    """`margin` is the drop to exclude, from 0 to 1. Raises SuperError if nothing can be compared.
+
+    `drift` is the standard deviation of what changes a whole run, from 0 to 1.
+    """
     left_out = dict(why_left_out(baseline, candidate))
     excluded = {id for ids in left_out.values() for id in ids}
     tasks = [
@@ -107,7 +120,7 @@ def compare(
     if not tasks:
         why = "; ".join(f"{reason}: {', '.join(ids[:5])}" for reason, ids in left_out.items())
         raise SuperError(f"{baseline.name} and {candidate.name} have no task that can be compared: {why}")
-    sets = compared_sets(tasks, margin, confidence)
+    sets = compared_sets(tasks, margin, confidence, drift)
     too_many = (side for side in (baseline, candidate) if are_too_many(side.errors, side.trials))
     invalid = next(too_many, None)
     return Comparison(
@@ -142,11 +155,11 @@ def why_left_out(baseline: Side, candidate: Side) -> Iterator[tuple[str, list[st
 
 
 def compared_sets(
-    tasks: Sequence[ComparedTask], margin: float, confidence: Confidence
+    tasks: Sequence[ComparedTask], margin: float, confidence: Confidence, drift: float
 ) -> list[SetComparison]:
     names = sorted({one.baseline.set for one in tasks})
     own = {name: [one for one in tasks if one.baseline.set == name] for name in names}
-    found = {name: difference([one.pair for one in of_set]) for name, of_set in own.items()}
+    found = {name: difference([one.pair for one in of_set], drift) for name, of_set in own.items()}
     levels = holm_levels(found, confidence)
     compared = []
     for name, of_set in own.items():
@@ -155,7 +168,7 @@ def compared_sets(
         pairs = [one.pair for one in of_set]
         # For a single look that comes then, with the strictest level of several sets.
         strictest = by_one_look(name, len(own))
-        more = epochs_to_decide(pairs, margin, strictest) if decided == CANNOT_TELL else None
+        more = epochs_to_decide(pairs, margin, strictest, drift) if decided == CANNOT_TELL else None
         compared.append(
             SetComparison(
                 set=name,

@@ -41,6 +41,7 @@ OF_SET: Mapping[decision.Verdict, str] = {
     "regressed": "{set}: REGRESSED, it is worse, and a drop of {margin:g} points or more is not excluded",
     "cannot tell": "{set}: cannot tell, {more} would decide if the means stayed as they are",
 }
+REFUSED = "{set}: cannot tell, fewer than 4 tasks (weights counted) decide nothing with fewer than 4 epochs"
 NOTHING_COMPARED = "nothing can be compared"
 SIDE_WITH_ERRORS = "{errors} of {trials} trials of {name} are errors: it decides nothing"
 
@@ -51,6 +52,8 @@ SAVED_COST = ", about ${cost:.4f}"
 
 
 def of_set(one: SetComparison, margin: float) -> str:
+    if one.is_refused:
+        return REFUSED.format(set=one.set)
     more = (
         "more than 100 further epochs"
         if one.more_epochs is None

@@ -51,11 +51,12 @@ def plan_lines(plan: RunPlan, side: Side, margin: float) -> Iterator[str]:
     if not plan.sets:
         yield one_line(f"{side.name} has none of the tasks that are to run")
     for name, one in plan.sets.items():
-        found = f"finds a drop of {100 * one.finds.detectable:.1f} points in 80 % of runs"
+        drop = one.finds.detectable
+        found = "finds no drop" if drop is None else f"finds a drop of {100 * drop:.1f} points"
         passes = f"passes an unchanged agent in {100 * one.finds.passes_unchanged:.0f} %"
         epochs = epochs_of(plan.least, one.schedule.epochs)
-        yield one_line(f"{name}: {epochs} against {side.name} {found}, and {passes}")
-        if one.finds.detectable > margin:
+        yield one_line(f"{name}: {epochs} against {side.name} {found} in 80 % of runs, and {passes}")
+        if drop is None or drop > margin:
             words = f"a drop of {100 * margin:g} points is below what can be found: use more epochs or tasks"
             yield one_line(f"{name}: {words}")
 

@@ -2,31 +2,40 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import sqrt
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
+import numpy
 from scipy.special import stdtr
 
 from pytest_super.statistics.difference import (
     LEVEL,
-    PRIOR_FREEDOM,
     PRIOR_VARIANCE,
     Difference,
     Pair,
+    Sample,
     Variance,
-    counts_of,
+    between_tasks,
     difference,
-    have_repeats,
+    difference_of,
+    loss_of,
     moderated,
-    per_trial,
-    pooled,
-    quantile,
+    noise_of,
+    noises_of,
+    quantile_of,
+    sample_of,
+    samples_of,
     shares_of,
+    with_drift,
+    within_tasks,
 )
+from pytest_super.statistics.errors import ROUNDING
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+
+    from pytest_super.statistics.difference import Numbers
 
 Verdict: TypeAlias = Literal["pass", "regressed", "cannot tell"]
 PASS: Final = "pass"
@@ -36,16 +45,26 @@ CANNOT_TELL: Final = "cannot tell"
 POWER = 0.8
 # More further epochs than these are no advice.
 MOST_EPOCHS = 100
+# With fewer tasks than these (weights counted) and fewer epochs than these in a run, nothing is decided: one
+# noisy task would be called worse, or no worse, by chance in 7 % of runs.
+LEAST_TASKS, LEAST_EPOCHS = 4, 4
+# The drops for which a plan has chances.
+STEP = 0.001
 
 
 @dataclass(frozen=True, kw_only=True)
 class Plan:
     """What a comparison can find, before its trials run."""
 
-    detectable: float
-    """The drop that is found in 80 % of runs."""
+    detectable: float | None
+    """The smallest drop for which 80 % of runs have the verdict `regressed`; None if there is none."""
     passes_unchanged: float
     """The share of runs in which an agent that has not changed passes."""
+
+
+def is_refused(found: Difference) -> bool:
+    """Whether there are too few tasks and epochs for any verdict."""
+    return found.tasks < LEAST_TASKS - ROUNDING and found.epochs < LEAST_EPOCHS
 
 
 def verdict(found: Difference, margin: float, *, pass_level: float = LEVEL, level: float = LEVEL) -> Verdict:
@@ -53,9 +72,36 @@ def verdict(found: Difference, margin: float, *, pass_level: float = LEVEL, leve
 
     `pass_level` and `level` are the confidences at which the one and the other is sure.
     """
+    if is_refused(found):
+        return CANNOT_TELL
     if found.bounds(pass_level)[0] > -margin:
         return PASS
     return REGRESSED if found.bounds(level)[1] < 0 else CANNOT_TELL
+
+
+def verdict_whatever_errors(
+    pairs: Sequence[Pair], errors: Sequence[tuple[int, int]], margin: float, drift: float = 0.0
+) -> Verdict:
+    """The verdict, if it is the same whatever the trials that ended with an error would have shown.
+
+    `errors` has their numbers, of the baseline and of the candidate, for each pair, which can be without
+    values where it has errors. They are taken as the worst for the candidate and the best for the baseline,
+    and the other way round. `cannot tell` if these differ.
+    """
+    found = {
+        verdict(difference([filled(*one, value) for one in zip(pairs, errors, strict=True)], drift), margin)
+        for value in (0.0, 1.0)
+    }
+    return found.pop() if len(found) == 1 else CANNOT_TELL
+
+
+def filled(pair: Pair, errors: tuple[int, int], value: float) -> Pair:
+    """With this value for each error of the candidate, and the opposite one for those of the baseline."""
+    return replace(
+        pair,
+        baseline=[*pair.baseline, *[1 - value] * errors[0]],
+        candidate=[*pair.candidate, *[value] * errors[1]],
+    )
 
 
 def chance_of_no_drop(found: Difference) -> float:
@@ -63,42 +109,102 @@ def chance_of_no_drop(found: Difference) -> float:
     return float(stdtr(found.variance.freedom, found.value / sqrt(found.variance.value)))
 
 
-def epochs_to_decide(pairs: Sequence[Pair], margin: float, level: float = LEVEL) -> int | None:
+def epochs_to_decide(
+    pairs: Sequence[Pair], margin: float, level: float = LEVEL, drift: float = 0.0
+) -> int | None:
     """How many further epochs of the candidate would decide if the means stayed as they are.
 
     `level` is as for `verdict`. None if more than MOST_EPOCHS.
     """
-    found = difference(pairs)
-    shares, counts = shares_of([pair.weight for pair in pairs]), counts_of(pairs)
-    of_trial = found.variance.value / per_trial(counts, shares)
+    baseline, candidate = samples_of(pairs)
+    shares = shares_of([pair.weight for pair in pairs])
+    found = difference_of(baseline, candidate, shares)
+    of_trial = found.variance.value / noise_of(baseline.counts, candidate.counts, shares)
     for epochs in range(1, MOST_EPOCHS + 1):
-        longer = [(baseline, candidate + epochs) for baseline, candidate in counts]
-        variance = Variance(
-            value=of_trial * per_trial(longer, shares), freedom=found.variance.freedom + epochs * len(pairs)
+        longer = replace(candidate, counts=candidate.counts + epochs)
+        own = Variance(
+            value=of_trial * noise_of(baseline.counts, longer.counts, shares),
+            freedom=found.variance.freedom + epochs * len(pairs),
         )
-        if verdict(Difference(value=found.value, variance=variance), margin, level=level) != CANNOT_TELL:
+        expected = replace(
+            found,
+            variance=with_drift(own, drift),
+            loss=loss_of(baseline, longer, shares),
+            epochs=min(found.epochs + epochs, float(baseline.counts.max())),
+        )
+        if verdict(expected, margin, level=level) != CANNOT_TELL:
             return epochs
     return None
 
 
 def plan(
-    baseline: Sequence[Sequence[float]], weights: Sequence[float], *, epochs: Sequence[int], margin: float
+    baseline: Sequence[Sequence[float]],
+    weights: Sequence[float],
+    *,
+    epochs: Sequence[int],
+    margin: float,
+    drift: float = 0.0,
 ) -> Plan:
-    """For a candidate with so many epochs of each of the baseline's tasks, and as much noise."""
-    shares = shares_of(weights)
-    counts = [(len(values), number) for values, number in zip(baseline, epochs, strict=True)]
-    of_trial = moderated(pooled(baseline), PRIOR_VARIANCE)
-    error = sqrt(of_trial.value * per_trial(counts, shares))
-    freedom = PRIOR_FREEDOM + planned_freedom(counts)
-    bound = quantile(LEVEL, freedom)
-    return Plan(
-        detectable=(bound + quantile(POWER, freedom)) * error,
-        passes_unchanged=float(stdtr(freedom, margin / error - bound)),
+    """For a candidate with so many epochs of each of the baseline's tasks; `drift` is as for `difference`."""
+    run, shares = sample_of(baseline), shares_of(weights)
+    drops = numpy.arange(0.0, float(run.means @ shares) + STEP / 2, STEP, dtype=numpy.float64)
+    passes, regressed = chances(run, shares, numpy.array(epochs, dtype=numpy.float64), drops, margin, drift)
+    found = numpy.flatnonzero(regressed >= POWER)
+    return Plan(detectable=float(drops[found[0]]) if len(found) else None, passes_unchanged=float(passes[0]))
+
+
+def epochs_to_detect(
+    baseline: Sequence[Sequence[float]], weights: Sequence[float], *, margin: float, drift: float = 0.0
+) -> int | None:
+    """The fewest epochs of a candidate for which some drop is detectable; None if more than MOST_EPOCHS."""
+    for epochs in range(1, MOST_EPOCHS + 1):
+        found = plan(baseline, weights, epochs=[epochs] * len(baseline), margin=margin, drift=drift)
+        if found.detectable is not None:
+            return epochs
+    return None
+
+
+def chances(
+    baseline: Sample, shares: Numbers, epochs: Numbers, drops: Numbers, margin: float, drift: float
+) -> tuple[Numbers, Numbers]:
+    """Of `pass` and of `regressed`, for a candidate that is lower by each of `drops`."""
+    found, true = expected(baseline, shares, epochs, drops, drift)
+    if is_refused(found):
+        return numpy.zeros_like(drops), numpy.zeros_like(drops)
+    freedom = found.variance.freedom
+    half = quantile_of(LEVEL, freedom) * numpy.sqrt(found.variance.value)
+    of_loss = quantile_of(LEVEL, found.variance.seen) * sqrt(found.loss.variance(margin))
+    # Values above the first pass, and those of the others that are below the second have regressed.
+    passing = numpy.maximum(half, of_loss) - margin
+    lower = numpy.minimum(passing, -half)
+    deviation = numpy.sqrt(true)
+    return stdtr(freedom, -(passing + drops) / deviation), stdtr(freedom, (lower + drops) / deviation)
+
+
+def expected(
+    baseline: Sample, shares: Numbers, epochs: Numbers, drops: Numbers, drift: float
+) -> tuple[Difference, Numbers]:
+    """The differences to be expected, with the variances that will be estimated, and their true variances.
+
+    A candidate is lower by a drop because it fails each of its successes with the same chance. A trial with
+    the variance v and the mean m then has v·kept + m²·kept·(1 - kept).
+    """
+    noises = noises_of(baseline, shares)
+    before = replace(baseline, variances=noises)
+    kept = (1 - drops / max(float(baseline.means @ shares), STEP))[:, None]
+    fixed = baseline.squares - noises
+    after = Sample(
+        counts=epochs,
+        means=kept * baseline.means,
+        squares=kept * baseline.squares,
+        variances=numpy.maximum(kept * noises + kept * (1 - kept) * fixed, 0.0),
     )
-
-
-def planned_freedom(counts: Sequence[tuple[int, int]]) -> int:
-    """As `difference` will have them."""
-    if not have_repeats(counts):
-        return len(counts) - 1
-    return sum(baseline + candidate - 2 for baseline, candidate in counts)
+    true = (shares**2 * (noises / before.counts + after.variances / epochs)).sum(-1)
+    if before.has_repeats and after.has_repeats:
+        own = within_tasks(before, after, shares)
+    else:
+        spread = between_tasks(after.means - before.means, shares)
+        prior = PRIOR_VARIANCE * noise_of(before.counts, after.counts, shares)
+        own = moderated(replace(spread, value=spread.value + true), prior)
+    found = difference_of(before, after, shares)
+    return replace(found, variance=with_drift(own, drift)), true + drift**2

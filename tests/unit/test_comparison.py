@@ -278,8 +278,21 @@ def test_a_plan_says_what_cannot_be_found() -> None:
     lines = list(plan_lines(whole, base, 0.1))
     assert lines[0].startswith("expert: 3 epochs against main finds a drop of ")
     assert lines[1] == ("expert: a drop of 10 points is below what can be found: use more epochs or tasks")
-    part = plan_of(base, ["t000"], Epochs(3, 3), 0.1)
-    assert part.sets["expert"].finds.detectable > whole.sets["expert"].finds.detectable
+    part = plan_of(base, ["t000"], Epochs(1, 1), 0.1)
+    assert next(plan_lines(part, base, 0.1)).startswith("expert: 1 epoch against main finds no drop in 80 %")
+
+
+def test_a_set_of_few_tasks_and_epochs_is_refused_by_name() -> None:
+    found = compare(side("old", many([1] * 5, tasks=3)), side("new", many([0], tasks=3)), 0.1)
+    assert found.verdict == "cannot tell"
+    [line] = [line for line in comparison_lines(found) if line.startswith("expert: ")]
+    assert line.startswith("expert: cannot tell, fewer than 4 tasks")
+
+
+def test_a_stated_drift_can_undo_a_verdict() -> None:
+    old, new = side("old", many([1] * 5, tasks=90)), side("new", many([1] * 5, tasks=90))
+    assert compare(old, new, 0.05).verdict == "pass"
+    assert compare(old, new, 0.05, drift=0.05).verdict == "cannot tell"
 
 
 def noisy_and_calm() -> Side:

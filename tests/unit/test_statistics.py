@@ -2,19 +2,41 @@
 
 from __future__ import annotations
 
+import random
 from itertools import combinations
 from statistics import fmean
 
+import numpy
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
-from scipy.special import ndtri
+from scipy.special import ndtri, stdtrit
 
-from pytest_super.statistics.decision import CANNOT_TELL, PASS, REGRESSED, epochs_to_decide, plan, verdict
-from pytest_super.statistics.difference import PRIOR_VARIANCE, Pair, difference
+from pytest_super.gates.wording import REFUSED
+from pytest_super.statistics.decision import (
+    CANNOT_TELL,
+    LEAST_EPOCHS,
+    LEAST_TASKS,
+    PASS,
+    REGRESSED,
+    epochs_to_decide,
+    epochs_to_detect,
+    is_refused,
+    plan,
+    verdict,
+    verdict_whatever_errors,
+)
+from pytest_super.statistics.difference import (
+    PRIOR_VARIANCE,
+    Pair,
+    between_tasks,
+    difference,
+    trace_of_square,
+)
 from pytest_super.statistics.epochs import schedule
 from pytest_super.statistics.looks import confidences
 from pytest_super.statistics.mean import TaskMean, general_mean, jeffreys
+from pytest_super.statistics.never_solved import never_solved
 from pytest_super.statistics.repeats import best_of, worst_of
 
 values = st.lists(st.sampled_from([0.0, 0.25, 0.5, 1.0]), min_size=1, max_size=6)
@@ -70,7 +92,7 @@ def test_exchanged_runs_have_the_opposite_difference(found: list[Pair]) -> None:
 
 
 def test_the_variance_is_that_within_tasks() -> None:
-    # Tasks that differ from each other, but not from trial to trial, add none.
+    # Tasks that differ from each other, but not from trial to trial, have none but a part of the prior one.
     apart = [Pair(baseline=[float(n % 2)] * 5, candidate=[float(n % 2)] * 5) for n in range(20)]
     noisy = many(baseline=[0.0, 1.0] * 3, candidate=[0.0, 1.0] * 3, tasks=20)
     assert difference(noisy).variance.freedom == pytest.approx(20 * 5 * 2 + 4)
@@ -78,21 +100,122 @@ def test_the_variance_is_that_within_tasks() -> None:
     assert difference(noisy).variance.value == pytest.approx(
         (200 * own + 4 * PRIOR_VARIANCE * (2 / 6) / 20) / 204
     )
-    assert difference(apart).variance.value == pytest.approx(PRIOR_VARIANCE * (2 / 5) / 20)
+    assert difference(apart).variance.value == pytest.approx(
+        4 / (20 * 4 * 2 + 4) * PRIOR_VARIANCE * (2 / 5) / 20
+    )
 
 
 def test_without_repeats_the_differences_of_tasks_are_the_sample() -> None:
     found = [Pair(baseline=[0.0], candidate=[float(n % 2)]) for n in range(10)]
-    assert difference(found).variance.freedom == 9 + 4
+    assert difference(found).variance.freedom == pytest.approx(9 + 4)
 
 
 def test_a_few_repeats_do_not_tell_the_noise_of_many_single_trials() -> None:
     # As of a run that was interrupted in its second epoch.
     single = [Pair(baseline=[0.0, 1.0] * 5, candidate=[float(n % 2)]) for n in range(44)]
     one = Pair(baseline=[1.0] * 10, candidate=[1.0, 1.0])
-    assert difference([*single, one]).variance.freedom == 44 + 4
+    assert difference([*single, one]).variance.freedom == pytest.approx(44 + 4)
     half = [Pair(baseline=pair.baseline, candidate=[0.0, 1.0]) for pair in single[:22]]
     assert difference([*half, *single[22:]]).variance.freedom > 44 + 4
+
+
+def test_with_weights_the_variance_of_one_epoch_is_unbiased_and_has_fewer_degrees_of_freedom() -> None:
+    chance = random.Random(3)
+    weights = [10.0] * 3 + [1.0] * 20
+    shares = numpy.array(weights) / sum(weights)
+    samples = [numpy.array([chance.gauss(0, 1) for _ in weights]) for _ in range(4000)]
+    found = [between_tasks(one, shares) for one in samples]
+    assert fmean(float(one.value) for one in found) == pytest.approx(sum(shares**2), rel=0.05)
+    assert 2 < found[0].freedom < 5
+    assert between_tasks(samples[0], numpy.full(23, 1 / 23)).freedom == pytest.approx(22)
+
+
+def test_the_degrees_of_freedom_are_those_of_the_quadratic_form() -> None:
+    shares = numpy.array([0.5, 0.2, 0.2, 0.1])
+    a = shares**2 / (1 - 2 * shares + shares @ shares)
+    residual = numpy.eye(4) - numpy.outer(numpy.ones(4), shares)
+    form = residual.T @ numpy.diag(a) @ residual
+    assert trace_of_square(a, shares) == pytest.approx(numpy.trace(form @ form))
+    assert numpy.trace(form) == pytest.approx(shares @ shares)
+
+
+@given(
+    st.lists(
+        st.tuples(*[st.sampled_from([0.0, 0.25, 1.0])] * 2, st.sampled_from([1.0, 2.0, 10.0])),
+        min_size=1,
+        max_size=12,
+    ),
+    st.sampled_from([1, 1, 2, 3, 9]),
+    st.sampled_from([1, 1, 2, 3, 9]),
+)
+@example(tasks=[(1.0, 1.0, 1.0)] * 12, old=1, new=1)
+@example(tasks=[(1.0, 0.0, 1.0)] * 2 + [(1.0, 1.0, 10.0)] * 9, old=2, new=1)
+# With few degrees of freedom, those of Satterthwaite fall as one run becomes longer than the other.
+@example(tasks=[(1.0, 1.0, 1.0)], old=2, new=4)
+def test_one_more_equal_epoch_never_widens_the_bounds(
+    tasks: list[tuple[float, float, float]], old: int, new: int
+) -> None:
+    def bounds(before: int, after: int) -> tuple[float, float]:
+        pairs = [Pair(baseline=[a] * before, candidate=[b] * after, weight=weight) for a, b, weight in tasks]
+        return difference(pairs).bounds()
+
+    lower, upper = bounds(old, new)
+    for before, after in ((old + 1, new), (old, new + 1), (old + 1, new + 1)):
+        surer = bounds(before, after)
+        assert surer[0] >= lower - 1e-9
+        assert surer[1] <= upper + 1e-9
+
+
+@pytest.mark.parametrize("epochs", [1, 2, 3, 10])
+def test_what_is_certain_is_decided_by_any_number_of_equal_epochs(epochs: int) -> None:
+    right = many(baseline=[1.0] * epochs, candidate=[1.0] * epochs, tasks=45)
+    assert verdict(difference(right), 0.10) == PASS
+    broken = many(baseline=[1.0] * epochs, candidate=[0.0] * epochs, tasks=4)
+    assert verdict(difference([*broken, *right[4:]]), 0.10) == REGRESSED
+
+
+def test_a_run_without_a_failure_has_the_bound_of_wilson() -> None:
+    found = difference(many(baseline=[1.0] * 100, candidate=[1.0] * 3, tasks=10))
+    square = float(stdtrit(found.variance.seen, 0.95)) ** 2
+    assert found.bounds()[0] == pytest.approx(-square / (30 + square))
+
+
+def test_few_tasks_with_few_epochs_decide_nothing_by_name() -> None:
+    few = many(baseline=[1.0] * 10, candidate=[0.0, 0.0], tasks=3)
+    assert is_refused(difference(few))
+    assert verdict(difference(few), 0.10) == CANNOT_TELL
+    assert verdict(difference(many(baseline=[1.0] * 10, candidate=[0.0] * 4, tasks=3)), 0.10) == REGRESSED
+    assert verdict(difference(many(baseline=[1.0] * 10, candidate=[0.0] * 2, tasks=4)), 0.10) == REGRESSED
+    # One task has nearly all the weight.
+    heavy = [
+        Pair(baseline=[1.0], candidate=[0.0], weight=10.0),
+        *many(baseline=[1.0], candidate=[0.0], tasks=5),
+    ]
+    assert is_refused(difference(heavy))
+    assert f"fewer than {LEAST_TASKS} tasks" in REFUSED
+    assert f"fewer than {LEAST_EPOCHS} epochs" in REFUSED
+
+
+def test_a_drift_of_whole_runs_widens_the_bounds() -> None:
+    found = many(baseline=[1.0, 0.0], candidate=[1.0, 0.0], tasks=100)
+    plain, moved = difference(found).variance, difference(found, drift=0.02).variance
+    assert moved.value == pytest.approx(plain.value + 0.02**2)
+    # Of the whole variance, less is estimated.
+    assert moved.freedom > plain.freedom
+    assert difference(found, drift=0.02).bounds()[0] < difference(found).bounds()[0]
+
+
+@pytest.mark.parametrize(
+    ("failed", "errors", "expected"),
+    [(0, 1, PASS), (0, 40, CANNOT_TELL), (60, 5, REGRESSED), (12, 30, CANNOT_TELL)],
+)
+def test_a_verdict_that_errors_could_change_is_none(failed: int, errors: int, expected: str) -> None:
+    wrong = many(baseline=[1.0] * 5, candidate=[0.0, 0.0], tasks=failed)
+    right = many(baseline=[1.0] * 5, candidate=[1.0, 1.0], tasks=150 - failed)
+    # A task without a valid trial counts, too.
+    lost = Pair(baseline=[1.0] * 5, candidate=[])
+    counts = [(0, int(number < errors)) for number in range(150)]
+    assert verdict_whatever_errors([*wrong, *right, lost], [*counts, (0, 1)], 0.10) == expected
 
 
 def test_equal_runs_of_few_trials_pass_only_where_the_margin_allows_it() -> None:
@@ -158,10 +281,42 @@ def test_a_plan_tells_what_will_be_found() -> None:
     # The published simulation: 45 tasks, 10 epochs before and 3 now find 10 points in 90 % of runs.
     noisy = [[0.0, 1.0] * 5 if n % 2 else [float(n % 4 == 0)] * 10 for n in range(45)]
     found = plan(noisy, [1.0] * 45, epochs=[3] * 45, margin=0.05)
-    assert 0.08 < found.detectable < 0.10
+    assert found.detectable is not None
+    assert 0.08 < found.detectable < 0.11
     assert 0.35 < found.passes_unchanged < 0.45
-    assert plan(noisy, [1.0] * 45, epochs=[10] * 45, margin=0.05).detectable < found.detectable
-    assert plan([[1.0]] * 6, [1.0] * 6, epochs=[1] * 6, margin=0.1).detectable > 0.5
+    longer = plan(noisy, [1.0] * 45, epochs=[10] * 45, margin=0.05)
+    assert longer.detectable is not None
+    assert longer.detectable < found.detectable
+
+
+def test_a_plan_knows_that_pass_goes_first() -> None:
+    # A drop of 4 points would be shown for sure, if it were not excluded for sure that it is one of 10.
+    calm = [[1.0] * 10 if n % 3 else [1.0] * 9 + [0.0] for n in range(152)]
+    found = plan(calm, [1.0] * 152, epochs=[10] * 152, margin=0.10)
+    assert found.detectable is not None
+    assert found.detectable > 0.09
+    strict = plan(calm, [1.0] * 152, epochs=[10] * 152, margin=0.02)
+    assert strict.detectable is not None
+    assert strict.detectable < 0.04
+
+
+def test_where_no_drop_is_detectable_a_plan_says_how_many_epochs_would_find_one() -> None:
+    rare = [[0.0] * 19 + [1.0]] * 12
+    assert plan(rare, [1.0] * 12, epochs=[3] * 12, margin=0.1).detectable is None
+    needed = epochs_to_detect(rare, [1.0] * 12, margin=0.02)
+    assert needed is not None
+    assert plan(rare, [1.0] * 12, epochs=[needed] * 12, margin=0.02).detectable is not None
+    assert plan(rare, [1.0] * 12, epochs=[needed - 1] * 12, margin=0.02).detectable is None
+    assert epochs_to_detect([[0.0] * 3] * 12, [1.0] * 12, margin=0.1) is None
+
+
+def test_a_drift_makes_less_detectable() -> None:
+    noisy = [[0.0, 1.0] * 5] * 45
+    plain, moved = (plan(noisy, [1.0] * 45, epochs=[3] * 45, margin=0.1, drift=one) for one in (0.0, 0.05))
+    assert plain.detectable is not None
+    assert moved.detectable is not None
+    assert plain.detectable < moved.detectable
+    assert plain.passes_unchanged > moved.passes_unchanged
 
 
 # Several looks
@@ -202,3 +357,17 @@ def test_each_task_has_at_least_the_least_epochs_and_looks_see_more_and_more(
     assert len(found.fractions) == max(found.epochs) - least + 1
     assert found.fractions == sorted(set(found.fractions))
     assert found.fractions[-1] == 1.0
+
+
+# Tasks that were never solved
+
+
+def test_tasks_never_solved_can_be_left_out_by_a_baseline_of_enough_epochs() -> None:
+    once, never, often = [1.0, *[0.0] * 9], [0.0] * 10, [1.0, 0.0] * 5
+    found = never_solved([once, never, often, never], [1.0] * 4, epochs=3)
+    assert found.tasks == [1, 3]
+    # One of 40 trials solved a task that had not been solved before: so one of 20 would in these two.
+    assert found.value == pytest.approx(1 / 20)
+    assert never_solved([once, never], [1.0] * 2, epochs=4).tasks == []
+    assert never_solved([[0.0] * 9, often], [1.0] * 2, epochs=1).tasks == []
+    assert never_solved([often], [1.0], epochs=1).tasks == []
