@@ -50,7 +50,7 @@ def _imported() -> None:
     import pytest_super.session.runner
     import pytest_super.session.workers
     import pytest_super.sources.beside
-    import pytest_super.tasks.item_text
+    import pytest_super.tasks.public_task
     import pytest_super.testing  # noqa: F401
 
 
