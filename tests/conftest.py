@@ -35,7 +35,6 @@ def _imported() -> None:
     Importing them again would take a quarter of a short run.
     """
     import jupyter_client.session  # noqa: F401
-    import pytest_super.tasks.item_text
     import regex  # noqa: F401
     import xdist.dsession  # type: ignore[import-untyped]  # noqa: F401
 
@@ -51,6 +50,7 @@ def _imported() -> None:
     import pytest_super.session.runner
     import pytest_super.session.workers
     import pytest_super.sources.beside
+    import pytest_super.tasks.public_task
     import pytest_super.testing  # noqa: F401
 
 

@@ -1,0 +1,71 @@
+"""Which tasks of a run can be compared with its baseline: told before the first trial is paid for."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pytest_super.comparison.baseline import read_side
+from pytest_super.errors import SuperError
+from pytest_super.session.expected import expected_of, once_in_a_run, read_note
+from pytest_super.session.start_ahead import OUTCOMES
+from pytest_super.words import counted, named, one_line
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from pathlib import Path
+
+    from pytest_super.comparison.side import Side
+    from pytest_super.session.item import TaskItem
+    from pytest_super.session.run import Run
+
+NOTE = "comparable.json"
+# So many tasks are named for each reason.
+MOST_NAMED = 5
+WHAT_TO_DO = "make the baseline anew (`pytest-super baseline update`), or go on with --super-min-compared=0"
+
+
+def refuse_few(items: Sequence[TaskItem], run: Run) -> None:
+    """Note which tasks cannot be compared. Raises SuperError if the others are too few to decide."""
+    assert run.settings.baseline is not None
+    side = read_side(run.settings.baseline)
+    tasks = {item.task.id: item for item in items}
+    once_in_a_run(run.path / NOTE, lambda: left_out(tasks.values(), side))
+    found = read_note(run.path / NOTE)
+    comparable = len(tasks) - sum(map(len, found.values()))
+    if comparable < run.settings.min_compared * len(tasks):
+        can = f"only {comparable} of {counted(len(tasks), 'task')} can be compared with {side.name}"
+        raise SuperError(f"{can}, so nothing has run: {'; '.join(reasons(found))}: {WHAT_TO_DO}")
+
+
+def left_out(items: Iterable[TaskItem], baseline: Side) -> dict[str, list[str]]:
+    """By the reason, the ids of the tasks that cannot be compared."""
+    found: dict[str, list[str]] = {}
+    for item in items:
+        if why := why_not(item, baseline):
+            found.setdefault(why, []).append(item.task.id)
+    return found
+
+
+def why_not(item: TaskItem, baseline: Side) -> str:
+    """ "" if the task can be compared."""
+    # Not at the top: it needs scipy.
+    from pytest_super.comparison.comparison import why_different
+
+    if item.task.id not in baseline.tasks:
+        return f"not in {baseline.name}"
+    try:
+        return why_different(baseline.tasks[item.task.id], expected_of(item))
+    # What a hook raises here it raises in the trial as well, which then reports it.
+    except (Exception, *OUTCOMES):
+        return ""
+
+
+def reasons(found: Mapping[str, Sequence[str]]) -> Iterator[str]:
+    for reason, ids in found.items():
+        yield f"{counted(len(ids), 'task')} {reason}: {named(ids, MOST_NAMED)}"
+
+
+def left_out_lines(run: Path) -> Iterator[str]:
+    """The tasks of a run that will not be compared."""
+    for reason in reasons(read_note(run / NOTE)):
+        yield one_line(f"not compared: {reason}")
