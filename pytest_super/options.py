@@ -116,6 +116,12 @@ OPTIONS = (
         choices=("pass", "fail", "run-more"),
     ),
     Option(
+        name="min-compared",
+        help="Run nothing if less than this share of the tasks (0 to 1) can be compared with the baseline.",
+        default=0.5,
+        parse=share,
+    ),
+    Option(
         name="max-errors",
         help="Infrastructure errors in up to this share of the trials (0 to 1) do not fail the run. More "
         "than this, by default 0.05, make its figures invalid.",

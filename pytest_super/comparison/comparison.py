@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from math import inf
 from statistics import fmean
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Protocol, TypeAlias
 
 from pytest_super.errors import SuperError
 from pytest_super.statistics.decision import (
@@ -32,6 +32,15 @@ Confidence: TypeAlias = "Callable[[str, int], float]"
 
 def by_one_look(_set: str, sets: int) -> float:
     return 1 - (1 - LEVEL) / sets
+
+
+class Digests(Protocol):
+    """What must be equal where trials of a task are compared."""
+
+    @property
+    def conditions(self) -> str: ...
+    @property
+    def scoring(self) -> str: ...
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -138,8 +147,9 @@ def why_left_out(baseline: Side, candidate: Side) -> Iterator[tuple[str, list[st
     """The reasons, each with the tasks for which it is the first."""
     both = [id for id in candidate.tasks if id in baseline.tasks]
     pairs = {id: (baseline.tasks[id], candidate.tasks[id]) for id in both}
-    around = [id for id, (old, new) in pairs.items() if old.conditions != new.conditions]
-    scored = [id for id, (old, new) in pairs.items() if id not in around and old.scoring != new.scoring]
+    different: dict[str, list[str]] = {}
+    for id, (old, new) in pairs.items():
+        different.setdefault(why_different(old, new), []).append(id)
     reasons = {
         "its conditions differ between trials of one side": sorted({*baseline.mixed, *candidate.mixed}),
         f"only in {baseline.name}": sorted(
@@ -148,10 +158,17 @@ def why_left_out(baseline: Side, candidate: Side) -> Iterator[tuple[str, list[st
         f"only in {candidate.name}": sorted(
             candidate.tasks.keys() - baseline.tasks.keys() - {*baseline.mixed}
         ),
-        "other conditions (query, repository, prefix, limits or sandbox)": around,
-        "scored otherwise (answer, grader or metric)": scored,
+        **different,
     }
-    yield from ((reason, ids) for reason, ids in reasons.items() if ids)
+    yield from ((reason, ids) for reason, ids in reasons.items() if reason and ids)
+
+
+def why_different(old: Digests, new: Digests) -> str:
+    """Why two trials of a task cannot be compared; "" if they can."""
+    before, after = (set(one.conditions.split()) for one in (old, new))
+    if names := sorted({part.partition("=")[0] for part in before ^ after}):
+        return f"other conditions ({', '.join(names)})"
+    return "" if old.scoring == new.scoring else "scored otherwise (answer, grader or metric)"
 
 
 def compared_sets(

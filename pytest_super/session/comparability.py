@@ -22,22 +22,42 @@ if TYPE_CHECKING:
     from pytest_super.tasks.task import Task
 
 # The fields of a task by what they decide. The others describe it, or make tasks of it.
-CONDITIONS = frozenset({"set", "query", "repository", "pre_execute", "limits", "sandbox", "paper"})
+CONDITIONS = {
+    "query": {"set", "query"},
+    "repository": {"repository"},
+    "prefix": {"pre_execute"},
+    "limits": {"limits"},
+    "sandbox": {"sandbox"},
+    "paper": {"paper"},
+}
+"""By the name of the condition."""
 SCORING = frozenset({
     "answer", "answer_unknown", "tolerance", "landmarks", "entrypoint", "grade", "aggregate", "weight",
 })  # fmt: skip
 # The facts of a sandbox that decide a trial.
 AROUND = ("sandbox", "software", "environment")
+# Characters of the digest of one condition.
+LENGTH = 12
 
 
 def conditions_of(task: Task, sandbox: Mapping[str, Any]) -> str:
-    """A digest of everything around the agent. Only trials in which it is equal can be compared.
+    """Digests of everything around the agent, as `NAME=DIGEST` for each condition.
 
-    `sandbox` has the facts of the trial's sandbox. Paths, hosts and our own version are not among them.
+    Only trials in which it is equal can be compared. `sandbox` has the facts of the trial's sandbox. Paths,
+    hosts and our own version are not among them.
     """
-    fields = task.model_dump(mode="json", include=set(CONDITIONS))
-    defaults = [TOKEN_BUDGETS[task.set], task.limits.wall_or_default]
-    return digest([fields, defaults, missing_in(task), folder_of(task), text_of_paper(task), dict(sandbox)])
+    further = {
+        "query": missing_in(task),
+        "repository": folder_of(task),
+        "limits": [TOKEN_BUDGETS[task.set], task.limits.wall_or_default],
+        "sandbox": dict(sandbox),
+        "paper": text_of_paper(task),
+    }
+    parts = {
+        name: digest([task.model_dump(mode="json", include=fields), further.get(name)])[:LENGTH]
+        for name, fields in CONDITIONS.items()
+    }
+    return " ".join(f"{name}={part}" for name, part in parts.items())
 
 
 def scoring_of(task: Task, metrics: Iterable[Metric], mode: str) -> str:

@@ -47,12 +47,15 @@ def left_out(items: Iterable[TaskItem], baseline: Side) -> dict[str, list[str]]:
 
 
 def why_not(item: TaskItem, baseline: Side) -> str:
-    """ "" if the task can be compared."""
-    # Not at the top: it needs scipy.
+    """ "" if the task can be compared, as far as is known."""
+    # Not at the top, for sessions without a baseline: they need no scipy.
     from pytest_super.comparison.comparison import why_different
+    from pytest_super.session.kernels import has_foreign_kernel
 
     if item.task.id not in baseline.tasks:
         return f"not in {baseline.name}"
+    if has_foreign_kernel(item):
+        return ""
     try:
         return why_different(baseline.tasks[item.task.id], expected_of(item))
     # What a hook raises here it raises in the trial as well, which then reports it.
@@ -62,7 +65,7 @@ def why_not(item: TaskItem, baseline: Side) -> str:
 
 def reasons(found: Mapping[str, Sequence[str]]) -> Iterator[str]:
     for reason, ids in found.items():
-        yield f"{counted(len(ids), 'task')} {reason}: {named(ids, MOST_NAMED)}"
+        yield f"{reason}, {counted(len(ids), 'task')}: {named(sorted(ids), MOST_NAMED)}"
 
 
 def left_out_lines(run: Path) -> Iterator[str]:

@@ -16,6 +16,7 @@ from pytest_super.kernel.providers.registry import find_provider
 from pytest_super.report.junit import rewrite_junit
 from pytest_super.report.terminal import write_lines
 from pytest_super.session.at_end import reports_of
+from pytest_super.session.comparable import left_out_lines
 from pytest_super.session.early_end import EarlyEnd
 from pytest_super.session.resume import taken_line
 from pytest_super.session.run import facts_of
@@ -105,6 +106,7 @@ class Controller:
 
             terminal.ensure_newline()
             write_lines(terminal, plan_lines(baseline.planned, baseline.side, baseline.margin))
+            write_lines(terminal, left_out_lines(self.run.path))
 
     def tell_resumed(self, folder: RunFolder) -> None:
         """Print what is taken over from an earlier run, if there is one."""

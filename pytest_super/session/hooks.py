@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from pytest_super.agents.registry import find_agent
-from pytest_super.errors import InfrastructureError
+from pytest_super.errors import SuperError
 from pytest_super.session.collection import TaskFile
+from pytest_super.session.comparable import refuse_few
 from pytest_super.session.item import STORED, TaskItem
 from pytest_super.session.machines import join
 from pytest_super.session.outcome import judge, status
@@ -78,11 +79,15 @@ class Session:
         """Raises pytest.UsageError, like the end of the session."""
         config, items = session.config, [item for item in session.items if isinstance(item, TaskItem)]
         is_broken = session.testsfailed and not config.option.continue_on_collection_errors
-        if RESUMED_RUN in config.stash and items and not is_broken:
-            try:
+        if not items or is_broken or config.option.collectonly:
+            return
+        try:
+            if RESUMED_RUN in config.stash:
                 config.stash[RESUMED_RUN].take_over(items)
-            except (pytest.UsageError, InfrastructureError) as error:
-                refuse_to_run(config, session.items, str(error))
+            if config.stash[RUN].settings.baseline is not None:
+                refuse_few(items, config.stash[RUN])
+        except (pytest.UsageError, SuperError) as error:
+            refuse_to_run(config, session.items, str(error))
 
     def pytest_report_collectionfinish(self, config: pytest.Config, items: list[pytest.Item]) -> list[str]:
         tasks = [item for item in items if isinstance(item, TaskItem)]

@@ -126,10 +126,13 @@ def uses_snapshots(item: TaskItem) -> bool:
 
     The name of a snapshot does not depend on what such a fixture does.
     """
-    if item.config.stash[RUN].settings.no_cache:
-        return False
+    return not item.config.stash[RUN].settings.no_cache and not has_foreign_kernel(item)
+
+
+def has_foreign_kernel(item: TaskItem) -> bool:
+    """Whether a fixture of the project handles the kernel, or can."""
     fixtures = fixture_definitions(item)
-    return fixtures is not None and not any(map(is_foreign_with_kernel, fixtures))
+    return fixtures is None or any(map(is_foreign_with_kernel, fixtures))
 
 
 def is_foreign_with_kernel(fixture: pytest.FixtureDef[Any]) -> bool:

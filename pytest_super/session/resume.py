@@ -1,19 +1,18 @@
 """Trials of an earlier run that need not run again: they are in the run's folder before its first trial.
 
-One process puts them there, at the end of its collection. The others wait for it, and xdist starts no trial
-before each worker has collected. So a run that is killed has all of them, and can be resumed like any other.
+One process puts them there, at the end of its collection. So a run that is killed has all of them, and can be
+resumed like any other.
 """
 
 from __future__ import annotations
 
-import fcntl
 import json
 import os
 import shlex
 import shutil
 import sys
 from collections import Counter
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 from itertools import pairwise
 from pathlib import Path
@@ -22,12 +21,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import pytest
 
 from pytest_super.agents.identity import is_in_image
-from pytest_super.session.comparability import digests_of_trial
+from pytest_super.session.expected import Expected, expected_of, once_in_a_run, read_note
 from pytest_super.session.item import STORED, TaskItem
 from pytest_super.session.private_pytest import fixture_definitions, is_own
 from pytest_super.session.run import RUN, Run
 from pytest_super.session.start_ahead import OUTCOMES
-from pytest_super.store.json_lines import UNREADABLE, disk_errors
+from pytest_super.store.json_lines import UNREADABLE
 from pytest_super.store.results import folder_name, read_result
 from pytest_super.store.run_folder import last_results, take_trial
 from pytest_super.store.stored_runs import scored_again
@@ -51,23 +50,6 @@ DIFFERENT = {
     "scoring": "the scoring differs",
     "metrics": "other metrics are computed",
 }
-
-
-@dataclass(frozen=True, kw_only=True)
-class Expected:
-    """What the stored trials of a task have to have."""
-
-    subject: str
-    conditions: str
-    scoring: str
-    metrics: frozenset[str]
-
-    def differs_from(self, stored: TrialResult) -> str:
-        """What differs first; "" if nothing does."""
-        for name in ("subject", "conditions", "scoring"):
-            if getattr(self, name) != getattr(stored, name):
-                return name
-        return "" if self.metrics == stored.metrics.keys() else "metrics"
 
 
 class Stored(NamedTuple):
@@ -96,14 +78,8 @@ class ResumedRun:
 
         Raises pytest.UsageError if the earlier run cannot be read, and InfrastructureError.
         """
-        note = self._path / NOTE
-        with disk_errors(note):
-            note.parent.mkdir(parents=True, exist_ok=True)
-            with note.open("a+", encoding="utf-8") as file:
-                fcntl.flock(file, fcntl.LOCK_EX)
-                if not note.stat().st_size:
-                    file.write(json.dumps(self.taken_of(items)))
-        self._names = frozenset(read_note(self._path)["taken"])
+        once_in_a_run(self._path / NOTE, lambda: self.taken_of(items))
+        self._names = frozenset(read_note(self._path / NOTE)["taken"])
 
     def taken_of(self, items: Sequence[TaskItem]) -> dict[str, Any]:
         """The names of the trials that are now in the run's folder, and why the others are not."""
@@ -206,17 +182,6 @@ def is_known(item: TaskItem) -> bool:
     )
 
 
-def expected_of(item: TaskItem) -> Expected:
-    """Raises what hooks of the project raise."""
-    # Not at the top, for sessions that only collect.
-    from pytest_super.session.kernels import choose_sandbox, facts_of
-
-    facts = facts_of(choose_sandbox(item, item.task), item.task)
-    now = item.start_result()
-    digests = digests_of_trial(item.task, item.config.stash[RUN].subject, facts)
-    return Expected(**digests, scoring=now.scoring, metrics=frozenset(now.metrics))
-
-
 def line_to_go_on(config: pytest.Config, run: Run) -> str:
     """The command line that runs what is left of a run, for a shell."""
     words = [str(word) for word in config.invocation_params.args]
@@ -233,15 +198,9 @@ def without_option(words: Sequence[str], option: str) -> Iterator[str]:
             yield word
 
 
-def read_note(run: Path) -> dict[str, Any]:
-    """Raises one of UNREADABLE."""
-    note: dict[str, Any] = json.loads((run / NOTE).read_text(encoding="utf-8"))
-    return note
-
-
 def taken_line(run: Path) -> str:
     """What a run takes over from an earlier one, and why it runs the others."""
-    note = read_note(run)
+    note = read_note(run / NOTE)
     taken, others = len(note["taken"]), note["others"]
     line = f"resume: {counted(taken, 'trial') if taken else 'no trial'} taken over from {note['run']}"
     if not others:

@@ -49,6 +49,8 @@ class Settings:
     """In points: the drop that is to be excluded."""
     cannot_tell: str
     """What a run does that decides nothing: `pass`, `fail`, or `run-more`, by which `epochs` is a range."""
+    min_compared: float
+    """The share of the tasks that the baseline must have under equal conditions."""
     resume: str
     """The run whose trials are taken over; "" for none."""
     max_errors: float | None
@@ -97,6 +99,7 @@ def read_settings(config: pytest.Config) -> Settings:
         max_regression=values["super_max_regression"],
         resume=values["super_resume"] or "",
         cannot_tell=values["super_cannot_tell"],
+        min_compared=values["super_min_compared"],
         max_errors=values["super_max_errors"],
         scoring=values["super_scoring"],
         keep=values["super_keep"],

@@ -10,7 +10,7 @@ import pytest
 # pytester forgets what a run has imported, and numpy refuses to be imported twice.
 import scipy.special  # noqa: F401
 
-from tests.integration.conftest import Project
+from tests.integration.conftest import Folder
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -21,64 +21,65 @@ class Solver:
         trial.submit(42)
 """
 GATE = ("--super-baseline=baseline", "--super-max-regression=50")
-BOTH = pytest.mark.parametrize(
-    "workers", [(), pytest.param(("-n2",), marks=pytest.mark.slow)], ids=["n0", "n2"]
-)
+WORKERS = [(), pytest.param(("-n2",), marks=pytest.mark.slow)]
+BOTH = pytest.mark.parametrize("workers", WORKERS, ids=["n0", "n2"])
 
 
 @pytest.fixture
-def project(pytester: pytest.Pytester) -> Project:
-    made = Project(pytester)
+def project(pytester: pytest.Pytester) -> Folder:
+    made = Folder(pytester)
+    pytester.makeini("[pytest]\nsuper_sandbox = local\npythonpath = .\n")
     made.write("solver.py", AGENT)
     for id in "abcd":
         made.add_task(id)
-    made.run(agent="solver:Solver")
-    (pytester.path / ".super/runs/latest").resolve().rename(pytester.path / "baseline")
+    compared(made)
+    made.latest.resolve().rename(made.path / "baseline")
     return made
 
 
-def compared(project: Project, *options: str) -> pytest.RunResult:
-    return project.run(*GATE, *options, agent="solver:Solver")
+def compared(project: Folder, *options: str) -> pytest.RunResult:
+    return project.pytester.runpytest("--super-agent=solver:Solver", *options)
 
 
-def trials(project: Project) -> int:
+def trials(project: Folder) -> int:
     return len([*project.path.glob(".super/runs/*/trials/*/*")])
 
 
 @BOTH
 def test_a_run_of_which_too_little_can_be_compared_pays_for_nothing(
-    project: Project, workers: tuple[str, ...]
+    project: Folder, workers: tuple[str, ...]
 ) -> None:
     for id in "ab":
         project.add_task(id, limits={"compute": 30})
     project.add_task("c", query="Another.")
     before = trials(project)
-    run = compared(project, *workers)
+    run = compared(project, *GATE, *workers)
     assert run.ret == pytest.ExitCode.USAGE_ERROR
     text = "\n".join([*run.outlines, *run.errlines])
     assert "only 1 of 4 tasks can be compared with" in text
-    assert "2 tasks other conditions (limits): a, b" in text
-    assert "1 task other conditions (query): c" in text
+    assert "other conditions (limits), 2 tasks: a, b" in text
+    assert "other conditions (query), 1 task: c" in text
     assert "--super-min-compared=0" in text
     assert trials(project) == before
 
 
 @BOTH
 def test_what_is_not_compared_is_named_before_the_first_trial(
-    project: Project, workers: tuple[str, ...]
+    project: Folder, workers: tuple[str, ...]
 ) -> None:
     project.add_task("a", sandbox={"env": {"A": "1"}})
     project.add_task("e")
-    run = compared(project, *workers)
-    told = run.outlines.index("not compared: 1 task other conditions (sandbox): a")
+    run = compared(project, *GATE, *workers)
+    told = run.outlines.index("not compared: other conditions (sandbox), 1 task: a")
     assert any("not in" in line and line.endswith(": e") for line in run.outlines[told : told + 2])
     assert told < next(n for n, line in enumerate(run.outlines) if "super" in line and "====" in line)
 
 
-def test_the_share_that_must_be_compared_can_be_stated(project: Project) -> None:
+@pytest.mark.slow
+def test_the_share_that_must_be_compared_can_be_stated(project: Folder) -> None:
     project.add_task("a", pre_execute=["x = 1"])
-    assert compared(project, "--super-min-compared=0.9").ret == pytest.ExitCode.USAGE_ERROR
-    assert compared(project, "--super-min-compared=0.75").ret == pytest.ExitCode.OK
+    assert compared(project, *GATE, "--super-min-compared=0.9").ret == pytest.ExitCode.USAGE_ERROR
+    assert compared(project, *GATE, "--super-min-compared=0.75").ret == pytest.ExitCode.OK
 
 
 def conditions(project: Path) -> dict[str, str]:
@@ -86,6 +87,7 @@ def conditions(project: Path) -> dict[str, str]:
     return {row["id"]: row["conditions"] for row in rows}
 
 
-def test_each_condition_has_a_digest_of_its_own(project: Project) -> None:
+@pytest.mark.slow
+def test_each_condition_has_a_digest_of_its_own(project: Folder) -> None:
     parts = dict(part.split("=") for part in conditions(project.path)["a"].split())
     assert [*parts] == ["query", "repository", "prefix", "limits", "sandbox", "paper"]

@@ -550,6 +550,7 @@ GIVEN = {
     "fail-under": "0.5",
     "baseline": "given.json",
     "cannot-tell": "fail",
+    "min-compared": "0.9",
     "must-solve": "must.txt",
     "resume": "given",
     "max-errors": "0.5",
