@@ -80,7 +80,8 @@ def main() -> None:
     parser.add_argument("--runs", type=int, default=2000)
     given = parser.parse_args()
     baselines, runs = (BASELINES[1:2], 100) if given.small else (BASELINES, given.runs)
-    rows = [simulate(*facts, runs) for facts in product(MEANS, baselines, EPOCHS)]
+    cells = product(MEANS, baselines, EPOCHS)
+    rows = [simulate(mean, before, epochs, runs) for mean, before, epochs in cells]
     heads = ["mean", "epochs", "left out", "false alarms", "passes 10 points", "finds 10 points"]
     print(table([*heads, *(f"{head}, without them" for head in heads[3:])], list(map(line, rows))))
     most = max(max(row.part[:2]) for row in rows if row.left_out)

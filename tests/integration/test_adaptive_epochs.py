@@ -95,10 +95,10 @@ def test_a_run_ends_after_the_epoch_that_decides(project: Project) -> None:
     assert result.ret == pytest.ExitCode.OK
     assert len(stored(project)) == 3 * len(TASKS)
     result.stdout.fnmatch_lines([
-        "expert: 2 to 9 epochs (at most 76 trials) against baseline.json finds a drop of *",
+        "expert: 2 to 8 epochs (at most 64 trials) against baseline.json finds a drop of *",
         "expert  -         36 *",
         "expert     12     0.500      0.556    +5.6 *",
-        "decided after 3 epochs: 40 of 76 trials were not needed",
+        "decided after 3 epochs: 28 of 64 trials were not needed",
     ])  # fmt: skip
     assert result.outlines[-1].startswith("gate: passed, expert: pass")
     decided = project.path / ".super/runs/latest/decided.json"
@@ -110,7 +110,7 @@ def test_a_worse_agent_is_found_out_early(project: Project) -> None:
     result = run(project, "Worse", *GATE)
     assert result.ret == pytest.ExitCode.TESTS_FAILED
     assert len(stored(project)) == 2 * len(TASKS)
-    result.stdout.fnmatch_lines(["decided after 2 epochs: 52 of 76 trials were not needed"])
+    result.stdout.fnmatch_lines(["decided after 2 epochs: 40 of 64 trials were not needed"])
     assert result.outlines[-1].startswith("gate: FAILED, expert: REGRESSED")
 
 
@@ -131,7 +131,7 @@ def test_run_more_is_the_same_from_the_stated_epochs_on(project: Project) -> Non
     result = run(project, "Half", *options, "--super-epochs=3")
     assert result.ret == pytest.ExitCode.OK
     assert len(stored(project)) == 3 * len(TASKS)
-    result.stdout.fnmatch_lines(["expert: 3 to 9 epochs (at most 76 trials) against baseline.json finds *"])
+    result.stdout.fnmatch_lines(["expert: 3 to 8 epochs (at most 64 trials) against baseline.json finds *"])
 
 
 @pytest.mark.slow
