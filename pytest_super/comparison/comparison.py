@@ -25,12 +25,25 @@ if TYPE_CHECKING:
 
     from pytest_super.comparison.side import Side, TaskTrials
 
+# The numbers of epochs of a baseline that are tried for an advice.
+LONGER_BASELINES = (10, 20, 50, 100)
+
 Confidence: TypeAlias = "Callable[[str, int], float]"
 """How sure each one-sided bound of a set must be, if so many sets share the error."""
 
 
-def by_one_look(_set: str, sets: int) -> float:
-    return 1 - (1 - LEVEL) / sets
+def by_look(number: int) -> Confidence:
+    """Of one of several looks at the same subject, with all trials until then, from 1.
+
+    An unchanged agent that is looked at until it has regressed, and a worse one that is looked at until it
+    passes, are decided wrongly as rarely as by one look: `benchmarks/pull_requests.py` simulates both.
+    """
+    return lambda _set, sets: 1 - risk_of(number) / sets
+
+
+def risk_of(look: int) -> float:
+    """How likely a look is wrong at most, for each of its bounds."""
+    return (1 - LEVEL) / look**2
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -57,6 +70,16 @@ class ComparedTask:
 
 
 @dataclass(frozen=True, kw_only=True)
+class More:
+    """What would decide if the means stayed as they are."""
+
+    epochs: int | None
+    """How many further epochs of the candidate; None if no number up to 100 would."""
+    baseline: int | None = None
+    """The epochs of the baseline with which so many would; None if more of them do not pay."""
+
+
+@dataclass(frozen=True, kw_only=True)
 class SetComparison:
     """The headline of one set."""
 
@@ -66,8 +89,8 @@ class SetComparison:
     level: float
     """The confidence of each bound of its interval."""
     verdict: Verdict
-    more_epochs: int | None
-    """How many further epochs would decide; None if the verdict is one, or no number below 100 would."""
+    more: More | None = None
+    """What would decide; None if the verdict is one."""
 
     @property
     def lost(self) -> list[ComparedTask]:
@@ -97,15 +120,23 @@ class Comparison:
     """The side with so many errors that nothing is decided."""
 
     @property
+    def risks(self) -> tuple[float, float]:
+        """How likely the first look at the candidate was wrong at most, and how likely this one is."""
+        return risk_of(1), risk_of(self.candidate.looks + 1)
+
+    @property
     def flips(self) -> list[tuple[str, ComparedTask]]:
         """The tasks that were `lost` or `won`, each with this word, set by set."""
         return [(word, task) for one in self.sets for word in ("lost", "won") for task in getattr(one, word)]
 
 
 def compare(
-    baseline: Side, candidate: Side, margin: float, confidence: Confidence = by_one_look
+    baseline: Side, candidate: Side, margin: float, confidence: Confidence | None = None
 ) -> Comparison:
-    """`margin` is the drop to exclude, from 0 to 1. Raises SuperError if nothing can be compared."""
+    """`margin` is the drop to exclude, from 0 to 1. Raises SuperError if nothing can be compared.
+
+    Without a `confidence`, the look is the next one at the candidate.
+    """
     left_out = dict(why_left_out(baseline, candidate))
     excluded = {id for ids in left_out.values() for id in ids}
     tasks = [
@@ -116,7 +147,8 @@ def compare(
     if not tasks:
         why = "; ".join(f"{reason}: {', '.join(ids[:5])}" for reason, ids in left_out.items())
         raise SuperError(f"{baseline.name} and {candidate.name} have no task that can be compared: {why}")
-    sets = compared_sets(tasks, margin, confidence)
+    look = candidate.looks + 1
+    sets = compared_sets(tasks, margin, confidence or by_look(look), by_look(look + 1))
     too_many = (side for side in (baseline, candidate) if are_too_many(side.errors, side.trials))
     invalid = next(too_many, None)
     return Comparison(
@@ -151,7 +183,7 @@ def why_left_out(baseline: Side, candidate: Side) -> Iterator[tuple[str, list[st
 
 
 def compared_sets(
-    tasks: Sequence[ComparedTask], margin: float, confidence: Confidence
+    tasks: Sequence[ComparedTask], margin: float, confidence: Confidence, next_look: Confidence
 ) -> list[SetComparison]:
     names = sorted({one.baseline.set for one in tasks})
     own = {name: [one for one in tasks if one.baseline.set == name] for name in names}
@@ -162,9 +194,8 @@ def compared_sets(
         own_level = confidence(name, 1)
         decided = verdict(found[name], margin, pass_level=own_level, level=levels[name])
         pairs = [one.pair for one in of_set]
-        # For a single look that comes then, with the strictest level of several sets.
-        strictest = by_one_look(name, len(own))
-        more = epochs_to_decide(pairs, margin, strictest) if decided == CANNOT_TELL else None
+        # With the strictest level of several sets.
+        more = more_for(pairs, margin, next_look(name, len(own))) if decided == CANNOT_TELL else None
         compared.append(
             SetComparison(
                 set=name,
@@ -172,10 +203,20 @@ def compared_sets(
                 difference=found[name],
                 level=own_level,
                 verdict=decided,
-                more_epochs=more,
+                more=more,
             )
         )
     return compared
+
+
+def more_for(pairs: Sequence[Pair], margin: float, level: float) -> More:
+    """A longer baseline pays where it saves more epochs of the candidate than it takes."""
+    has = max(len(pair.baseline) for pair in pairs)
+    lengths = (has, *(length for length in LONGER_BASELINES if length > has))
+    needed = {length: epochs_to_decide(pairs, margin, level, baseline=length) for length in lengths}
+    total = {length: length + epochs for length, epochs in needed.items() if epochs is not None}
+    best = min(total, key=lambda length: total[length], default=has)
+    return More(epochs=needed[best], baseline=None if best == has else best)
 
 
 def holm_levels(found: Mapping[str, Difference], confidence: Confidence) -> dict[str, float]:

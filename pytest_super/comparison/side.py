@@ -65,6 +65,12 @@ class Side:
     errors: int
     mixed: list[str] = field(default_factory=list)
     """Tasks whose trials cannot be compared with each other: something around the agent changed meanwhile."""
+    pooled: dict[str, int] = field(default_factory=dict)
+    """How many of the trials are of which earlier run of the same subject."""
+    looks: int = 0
+    """How often earlier runs of the same subject were compared with the same baseline."""
+    arguments: Sequence[str] = ()
+    """The command line of a run that is compared as it ends, without the name of the program."""
 
     @property
     def epochs(self) -> int:

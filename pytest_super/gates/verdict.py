@@ -75,17 +75,23 @@ class RunVerdict:
 
     @property
     def regression(self) -> dict[str, dict[str, Any]]:
-        """By set, how the run differs from its baseline; empty if nothing was compared."""
-        return {one.set: regression_of(one) for one in self.comparison.sets} if self.comparison else {}
+        """By set, how the run differs from its baseline; empty if nothing was compared or is decided."""
+        if self.comparison is None or self.comparison.too_many_errors is not None:
+            return {}
+        return {one.set: regression_of(one) for one in self.comparison.sets}
 
     @property
     def facts(self) -> dict[str, object]:
         """The suite properties of JUnit XML, without the prefix."""
-        compared = {
+        compared: dict[str, object] = {
             f"regression.{name}{suffix}": one[key]
             for name, one in self.regression.items()
             for suffix, key in (("", "verdict"), (".points", "points"))
         }
+        if self.comparison is not None:
+            runs = self.comparison.candidate.pooled.items()
+            compared["look"] = self.comparison.candidate.looks + 1
+            compared["pooled"] = ", ".join(f"{run}: {trials}" for run, trials in runs)
         return {"invalid": self.invalid, "verdict": self.word, **compared}
 
     def to_data(self) -> dict[str, Any]:
@@ -94,6 +100,8 @@ class RunVerdict:
             "invalid": self.invalid,
             "gates": [gate.line for gate in self.gates],
             "regression": self.regression,
+            "look": self.comparison.candidate.looks + 1 if self.comparison else None,
+            "pooled": self.comparison.candidate.pooled if self.comparison else {},
             "verdict": self.word,
         }
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from statistics import fmean
 from typing import TYPE_CHECKING, Any
 
-from pytest_super.gates.wording import compared_lines
+from pytest_super.gates.next_steps import compared_lines
 from pytest_super.report.table import WIDTH, table_lines
-from pytest_super.words import counted, named, one_line
+from pytest_super.words import counted, named, one_line, printable_line
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -33,7 +33,7 @@ def comparison_lines(comparison: Comparison) -> Iterator[str]:
         yield from flip_lines("won", one.won)
     for reason, ids in comparison.left_out.items():
         yield one_line(f"left out, {reason}: {named(ids, MOST_NAMED)}")
-    yield from map(one_line, compared_lines(comparison))
+    yield from map(printable_line, compared_lines(comparison))
 
 
 def side_lines(side: Side) -> Iterator[str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from statistics import fmean
 from typing import TYPE_CHECKING
 
-from pytest_super.gates.wording import compared_lines
+from pytest_super.gates.next_steps import compared_lines
 from pytest_super.report.comparison import HEADS, row_of
 
 if TYPE_CHECKING:

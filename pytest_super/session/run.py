@@ -174,6 +174,14 @@ def refuse_without_image(choice: Choice, settings: Settings) -> None:
         )
 
 
+def makes_agents(config: pytest.Config) -> bool:
+    """Whether a conftest or a plugin can make agents, before ours is registered."""
+    own = ("super_agent", "pytest_super_make_agent")
+    return any(
+        hasattr(plugin, attribute) for plugin in config.pluginmanager.get_plugins() for attribute in own
+    )
+
+
 def makes_sandboxes(config: pytest.Config) -> bool:
     return any(hasattr(plugin, "pytest_super_make_sandbox") for plugin in config.pluginmanager.get_plugins())
 

@@ -63,20 +63,24 @@ def chance_of_no_drop(found: Difference) -> float:
     return float(stdtr(found.variance.freedom, found.value / sqrt(found.variance.value)))
 
 
-def epochs_to_decide(pairs: Sequence[Pair], margin: float, level: float = LEVEL) -> int | None:
+def epochs_to_decide(
+    pairs: Sequence[Pair], margin: float, level: float = LEVEL, *, baseline: int = 0
+) -> int | None:
     """How many further epochs of the candidate would decide if the means stayed as they are.
 
-    `level` is as for `verdict`. None if more than MOST_EPOCHS.
+    `level` is that of both bounds, `baseline` the least number of the baseline's epochs. None if more than
+    MOST_EPOCHS.
     """
     found = difference(pairs)
     shares, counts = shares_of([pair.weight for pair in pairs]), counts_of(pairs)
     of_trial = found.variance.value / per_trial(counts, shares)
     for epochs in range(1, MOST_EPOCHS + 1):
-        longer = [(baseline, candidate + epochs) for baseline, candidate in counts]
+        longer = [(max(before, baseline), candidate + epochs) for before, candidate in counts]
         variance = Variance(
             value=of_trial * per_trial(longer, shares), freedom=found.variance.freedom + epochs * len(pairs)
         )
-        if verdict(Difference(value=found.value, variance=variance), margin, level=level) != CANNOT_TELL:
+        later = Difference(value=found.value, variance=variance)
+        if verdict(later, margin, pass_level=level, level=level) != CANNOT_TELL:
             return epochs
     return None
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from pytest_super.comparison.baseline import read_baseline, read_side, write_baseline
-from pytest_super.comparison.comparison import compare, holm_levels
+from pytest_super.comparison.comparison import by_look, compare, holm_levels
 from pytest_super.comparison.side import Side, TaskTrials, side_of, side_of_run
 from pytest_super.errors import SuperError
 from pytest_super.gates.baseline import RunPlan, plan_of
@@ -218,17 +218,22 @@ def test_two_versions_of_a_program_are_told(tmp_path: Path) -> None:
 def test_an_unchanged_run_passes_where_there_are_enough_trials_and_else_nobody_can_tell() -> None:
     same = many([1, 0, 1, 0, 1], tasks=150)
     assert compare(side("old", same), side("new", same), 0.1).verdict == "pass"
-    few = many([1, 0, 1], tasks=20)
-    found = compare(side("old", few), side("new", few), 0.1)
+    old, new = many([1, 0] * 5, tasks=11), many([1, 0], tasks=11)
+    found = compare(side("old", old), side("new", new), 0.2)
     assert found.verdict == "cannot tell"
-    assert any("further epochs would decide" in line for line in comparison_lines(found))
+    assert list(comparison_lines(found))[-2:] == [
+        "expert: cannot tell, it can be unchanged, and can be worse by 20 points or more",
+        "to find out, run more epochs, which count together with these: --super-epochs=2-7",
+    ]
 
 
 def test_a_run_with_many_errors_decides_nothing() -> None:
     same = many([1] * 5, tasks=100)
     found = compare(side("old", same), side("new", same, errors=30), 0.1)
     assert found.verdict == "cannot tell"
-    assert list(comparison_lines(found))[-1] == "30 of 500 trials of new are errors: it decides nothing"
+    *others, last = comparison_lines(found)
+    assert last == "30 of 500 trials of new are errors: it decides nothing"
+    assert not any("pass" in line for line in others)
 
 
 def test_several_sets_give_no_more_false_alarms_than_one() -> None:
@@ -307,12 +312,13 @@ def test_early_looks_must_be_surer_and_several_sets_surer_still() -> None:
     base = noisy_and_calm()
     found: RunPlan = plan_of(base, base.tasks, Epochs(2, 10), 0.1)
     last = max(found.epochs.values())
-    levels = [found.confidence_after(epoch)("expert", 1) for epoch in range(2, last + 1)]
+    levels = [found.confidence_after(epoch, by_look(1))("expert", 1) for epoch in range(2, last + 1)]
     assert levels == sorted(levels, reverse=True)
     assert levels[-1] > 0.95
-    assert found.confidence_after(last)("expert", 2) > levels[-1]
+    assert found.confidence_after(last, by_look(1))("expert", 2) > levels[-1]
+    assert found.confidence_after(last, by_look(2))("expert", 1) > levels[-1]
     # After its last epoch a set has had its last look.
-    assert found.confidence_after(last + 3)("expert", 1) == levels[-1]
+    assert found.confidence_after(last + 3, by_look(1))("expert", 1) == levels[-1]
 
 
 def test_a_look_that_must_be_surer_decides_less() -> None:
@@ -335,3 +341,29 @@ def test_of_several_sets_the_one_that_is_surest_by_its_own_look_comes_first() ->
         ("expert", "cannot tell"),
         ("masked", "regressed"),
     ]
+
+
+def test_later_looks_must_be_surer_and_the_first_stays() -> None:
+    levels = [by_look(number)("expert", 1) for number in range(1, 6)]
+    assert levels == sorted(levels)
+    assert levels[0] == pytest.approx(0.95)
+    # However often somebody looks, all errors together have a sum.
+    assert sum(1 - by_look(number)("expert", 1) for number in range(1, 10_000)) < 0.0823
+    old, new = side("old", many([1] * 10, tasks=6)), side("new", many([1] * 9 + [0], tasks=6))
+    assert compare(old, new, 0.1).verdict == "regressed"
+    assert compare(old, replace(new, looks=1), 0.1).verdict == "cannot tell"
+
+
+def test_a_baseline_that_limits_is_named_with_what_a_longer_one_costs() -> None:
+    values = [1, 0, 1]
+    old, new = side("old", many(values, cost_usd=1.0)), side("new", many(values))
+    assert list(comparison_lines(compare(old, new, 0.1)))[-2:] == [
+        "expert: the baseline's 3 epochs limit this; with 10 (~$315), about 3 more epochs (~$135) decide: "
+        "add runs by `pytest-super baseline update --add RUN`",
+        "to find out, run more epochs, which count together with these: --super-epochs=2-3",
+    ]
+
+
+def test_a_difference_between_the_limits_asks_for_tasks_instead_of_epochs() -> None:
+    old, new = side("old", many([1, 0] * 5, tasks=6)), side("new", many([1, 0] * 5, tasks=6))
+    assert "use more tasks" in list(comparison_lines(compare(old, new, 0.02)))[-1]
