@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass
-from math import inf
+from datetime import date
+from math import inf, sqrt
 from statistics import fmean
 from typing import TYPE_CHECKING, TypeAlias
 
+from pytest_super.comparison.over_time import age_of
 from pytest_super.errors import SuperError
+from pytest_super.statistics.baseline import standard_error
 from pytest_super.statistics.decision import (
     CANNOT_TELL,
     PASS,
@@ -93,6 +97,12 @@ class SetComparison:
     """What would decide; None if the verdict is one."""
 
     @property
+    def baseline_error(self) -> float:
+        """The standard error of the baseline's mean, which all comparisons with it share."""
+        sides = [task.baseline for task in self.tasks]
+        return standard_error([one.values for one in sides], [task.candidate.weight for task in self.tasks])
+
+    @property
     def lost(self) -> list[ComparedTask]:
         """The tasks whose mean is no longer at least one half, the largest changes first."""
         found = [one for one in self.tasks if one.was_mostly_right and not one.is_mostly_right]
@@ -123,6 +133,22 @@ class Comparison:
     def risks(self) -> tuple[float, float]:
         """How likely the first look at the candidate was wrong at most, and how likely this one is."""
         return risk_of(1), risk_of(self.candidate.looks + 1)
+
+    @property
+    def baseline_age(self) -> int | None:
+        """How many days its newest trial is older than that of the candidate; None if that is not known."""
+        newest = max(self.candidate.runs.values(), default="")
+        return age_of(self.baseline, date.fromisoformat(newest)) if newest else None
+
+    @property
+    def changed_stops(self) -> list[tuple[str, float, float]]:
+        """The stop reasons with a notably different share of the trials, with both shares."""
+        tasks = [task for one in self.sets for task in one.tasks]
+        before, after = (
+            sum((Counter(getattr(task, side).stops) for task in tasks), Counter[str]())
+            for side in ("baseline", "candidate")
+        )
+        return changed_shares(before, after)
 
     @property
     def flips(self) -> list[tuple[str, ComparedTask]]:
@@ -160,6 +186,19 @@ def compare(
         left_out=left_out,
         too_many_errors=invalid,
     )
+
+
+def changed_shares(before: Counter[str], after: Counter[str]) -> list[tuple[str, float, float]]:
+    """Those that differ by 5 points or more, and by more than chance explains in 99 % of comparisons."""
+    found = []
+    sizes = before.total(), after.total()
+    for reason in sorted(before | after) if all(sizes) else ():
+        shares = before[reason] / sizes[0], after[reason] / sizes[1]
+        whole = (before[reason] + after[reason]) / sum(sizes)
+        deviation = sqrt(whole * (1 - whole) * (1 / sizes[0] + 1 / sizes[1]))
+        if abs(shares[1] - shares[0]) >= max(0.05, 2.58 * deviation):
+            found.append((reason, *shares))
+    return found
 
 
 def why_left_out(baseline: Side, candidate: Side) -> Iterator[tuple[str, list[str]]]:

@@ -6,7 +6,7 @@ import shlex
 from math import fsum
 from typing import TYPE_CHECKING
 
-from pytest_super.gates.wording import LONGER_BASELINE, RUN_MORE, UNDECIDABLE, decided_lines
+from pytest_super.gates.wording import LONGER_BASELINE, RUN_MORE, UNDECIDABLE, decided_lines, doubt_lines
 from pytest_super.option_types import LEAST_EPOCHS, Epochs
 from pytest_super.words import counted
 
@@ -17,8 +17,9 @@ if TYPE_CHECKING:
 
 
 def compared_lines(comparison: Comparison) -> Iterator[str]:
-    """The verdict on each set, what it is based on, and what to do."""
+    """The verdict on each set, what it is based on, what can be its cause, and what to do."""
     yield from decided_lines(comparison)
+    yield from doubt_lines(comparison)
     yield from next_lines(comparison)
 
 

@@ -100,6 +100,7 @@ class RunVerdict:
             "invalid": self.invalid,
             "gates": [gate.line for gate in self.gates],
             "regression": self.regression,
+            "baseline_age": self.comparison.baseline_age if self.comparison else None,
             "look": self.comparison.candidate.looks + 1 if self.comparison else None,
             "pooled": self.comparison.candidate.pooled if self.comparison else {},
             "verdict": self.word,
@@ -107,10 +108,11 @@ class RunVerdict:
 
 
 def regression_of(one: SetComparison) -> dict[str, Any]:
-    """The verdict on a set, and the difference of the headline's means with its interval, in points."""
+    """The verdict on a set; in points, the difference, its interval and the baseline's standard error."""
     low, high = (round(100 * bound, 2) for bound in one.difference.bounds(one.level))
     points = round(100 * one.difference.value, 2)
-    return {"verdict": one.verdict, "points": points, "low": low, "high": high}
+    error = round(100 * one.baseline_error, 2)
+    return {"verdict": one.verdict, "points": points, "low": low, "high": high, "baseline_error": error}
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -47,6 +47,8 @@ NOTHING_COMPARED = "nothing can be compared"
 SIDE_WITH_ERRORS = "{errors} of {trials} trials of {name} are errors: it decides nothing"
 POOLED = "with {runs}, of the same subject"
 LATER_LOOK = "look {look} at this subject, with {risk:.3g} % risk of a wrong verdict instead of {first:.3g} %"
+LUCK = "the baseline itself is uncertain by {errors} (standard error){age}"
+STOPS = "trials ended otherwise: {reasons}; look at some of them before you trust the verdict"
 # What to do if it cannot tell
 RUN_MORE = "to find out, run more epochs, which count together with these: {command}"
 LONGER_BASELINE = (
@@ -84,6 +86,18 @@ def decided_lines(comparison: Comparison) -> Iterator[str]:
     yield from (of_set(one, comparison.margin) for one in comparison.sets)
     if based := "; ".join(based_on(comparison)):
         yield based
+
+
+def doubt_lines(comparison: Comparison) -> Iterator[str]:
+    """What beside the candidate can be the cause of a verdict, if there is one."""
+    if comparison.too_many_errors is not None:
+        return
+    errors = ", ".join(f"{100 * one.baseline_error:.1f} points in {one.set}" for one in comparison.sets)
+    age = comparison.baseline_age
+    yield LUCK.format(errors=errors, age="" if age is None else f", and {counted(age, 'day')} old")
+    if changed := comparison.changed_stops:
+        reasons = (f"{reason} {100 * old:.0f} % -> {100 * new:.0f} %" for reason, old, new in changed)
+        yield STOPS.format(reasons=", ".join(reasons))
 
 
 def based_on(comparison: Comparison) -> Iterator[str]:
