@@ -9,6 +9,7 @@ Prints how often each verdict is reached, and fails if more than 65 of 1,000 unc
 The second table is of people who run again until the verdict is the one that they want: all trials count, and
 later looks are stricter. Its last columns are of runs that count alone, as without that rule, and of people
 who follow the advice of a verdict that cannot tell. It fails at more than 6.5 % wrong verdicts, too.
+The third table is of the chance in a baseline.
 """
 
 from __future__ import annotations
@@ -21,11 +22,13 @@ import tempfile
 import time
 from collections import Counter
 from pathlib import Path
+from statistics import fmean
 
 from pytest_super.comparison.baseline import read_side, write_baseline
 from pytest_super.comparison.comparison import by_look, compare
 from pytest_super.comparison.side import side_of_run
 from pytest_super.option_types import LEAST_EPOCHS, MOST_EPOCHS
+from pytest_super.statistics.baseline import standard_error
 from pytest_super.statistics.decision import CANNOT_TELL, PASS, REGRESSED, Verdict, verdict
 from pytest_super.statistics.difference import LEVEL, Pair, difference
 from pytest_super.statistics.epochs import schedule
@@ -39,6 +42,8 @@ MOST_FALSE_ALARMS = 0.065
 # Of those who run again until the verdict is the one that they want.
 WANTED: tuple[tuple[float, Verdict], ...] = ((0.0, REGRESSED), (0.05, REGRESSED), (0.05, PASS), (0.10, PASS))
 MOST_RUNS = 10
+# Epochs of a baseline.
+LENGTHS = (3, 5, 10, 30)
 
 Skills = dict[str, float]
 
@@ -169,6 +174,30 @@ def print_rerun(skills: Skills, count: int, chance: random.Random) -> float:
     return most
 
 
+def print_luck(skills: Skills, count: int, chance: random.Random) -> None:
+    """What the chance in a baseline does to all pull requests that share it."""
+    heads = ["baseline's epochs", "standard error", "false alarms", "of the luckiest tenth of baselines"]
+    heads += ["passes 10 points", "of the unluckiest tenth"]
+    print(f"\n| {' | '.join(heads)} |\n|{'---:|' * len(heads)}")
+    lower = worse(skills, MARGIN)
+    for epochs in LENGTHS:
+        baselines = [values_of(skills, epochs, chance) for _ in range(count)]
+        baselines.sort(key=lambda one: fmean(fmean(values) for values in one))
+        tenth = max(count // 10, 1)
+        error = fmean(standard_error(one, [1.0] * len(skills)) for one in baselines[:tenth])
+        shares = [
+            sum(looked(one, values_of(now, EPOCHS, chance), LEVEL) == wrong for one in chosen) / len(chosen)
+            for now, wrong, chosen in (
+                (skills, REGRESSED, baselines),
+                (skills, REGRESSED, baselines[-tenth:] * 10),
+                (lower, PASS, baselines),
+                (lower, PASS, baselines[:tenth] * 10),
+            )
+        ]
+        told = " | ".join(f"{100 * share:.1f} %" for share in shares)
+        print(f"| {epochs} | {100 * error:.1f} points | {told} |", flush=True)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--small", action="store_true", help="50 pull requests of each kind")
@@ -194,6 +223,7 @@ def main() -> None:
     took = (time.perf_counter() - began) / (count * len(DROPS))
     print(f"\n{count} pull requests each, {1000 * took:.0f} ms for one with its baseline")
     wrong = print_rerun(skills, 2 * count, chance)
+    print_luck(skills, 2 * count, chance)
     if count >= 1000 and max(false_alarms, wrong) > MOST_FALSE_ALARMS:
         sys.exit("too many wrong verdicts")
 

@@ -84,8 +84,9 @@ def ended_trials(folder: Path) -> list[TrialResult]:
 
     Raises one of UNREADABLE.
     """
-    results = last_reruns(map(checked_result, stored_results(folder)))
-    ended = [one for one in results if not one.is_interrupted]
-    if are_too_many(sum(one.is_error for one in ended), len(ended)):
-        return []
-    return [replace(one, resumed_from=one.resumed_from or folder.name) for one in ended]
+    results = (
+        replace(checked_result(one), resumed_from=one.resumed_from or folder.name)
+        for one in stored_results(folder)
+    )
+    ended = [one for one in last_reruns(results) if not one.is_interrupted]
+    return [] if are_too_many(sum(one.is_error for one in ended), len(ended)) else ended

@@ -6,7 +6,14 @@ import shlex
 from math import fsum
 from typing import TYPE_CHECKING
 
-from pytest_super.gates.wording import LONGER_BASELINE, RUN_MORE, UNDECIDABLE, decided_lines, doubt_lines
+from pytest_super.gates.wording import (
+    LONGER_BASELINE,
+    RUN_ERRORS_AGAIN,
+    RUN_MORE,
+    UNDECIDABLE,
+    decided_lines,
+    doubt_lines,
+)
 from pytest_super.option_types import LEAST_EPOCHS, Epochs
 from pytest_super.words import counted
 
@@ -26,6 +33,9 @@ def compared_lines(comparison: Comparison) -> Iterator[str]:
 def next_lines(comparison: Comparison) -> Iterator[str]:
     """What to do about the sets on which there is no verdict."""
     if comparison.too_many_errors is not None:
+        if comparison.too_many_errors is comparison.candidate:
+            again = command_with("--super-resume=latest", comparison.candidate.arguments)
+            yield RUN_ERRORS_AGAIN.format(command=again)
         return
     epochs = []
     for one, more in ((one, one.more) for one in comparison.sets if one.more is not None):
@@ -64,7 +74,10 @@ def cost_of(one: SetComparison, epochs: int) -> str:
 
 
 def command_with(option: str, arguments: Sequence[str]) -> str:
-    """The command line with another value of an option; without one only the option."""
+    """The command line with another value of an option; without a command line only the option.
+
+    It resumes an earlier run only if that is the option.
+    """
     if not arguments:
         return option
     kept = without(arguments, {option.partition("=")[0], "--super-resume"})

@@ -50,6 +50,7 @@ LATER_LOOK = "look {look} at this subject, with {risk:.3g} % risk of a wrong ver
 LUCK = "the baseline itself is uncertain by {errors} (standard error){age}"
 STOPS = "trials ended otherwise: {reasons}; look at some of them before you trust the verdict"
 # What to do if it cannot tell
+RUN_ERRORS_AGAIN = "to decide, run the errors again: {command}"
 RUN_MORE = "to find out, run more epochs, which count together with these: {command}"
 LONGER_BASELINE = (
     "{set}: the baseline's {has} limit this; with {baseline}{baseline_cost}, about {more}{cost} decide: "

@@ -234,8 +234,9 @@ def test_a_run_with_many_errors_decides_nothing() -> None:
     same = many([1] * 5, tasks=100)
     found = compare(side("old", same), side("new", same, errors=30), 0.1)
     assert found.verdict == "cannot tell"
-    *others, last = comparison_lines(found)
-    assert last == "30 of 500 trials of new are errors: it decides nothing"
+    *others, why, last = comparison_lines(found)
+    assert why == "30 of 500 trials of new are errors: it decides nothing"
+    assert last == "to decide, run the errors again: --super-resume=latest"
     assert not any("pass" in line for line in others)
 
 
