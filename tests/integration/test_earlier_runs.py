@@ -86,6 +86,7 @@ def test_a_changed_agent_begins_anew(project: Project) -> None:
     result = run(project, TASKS[:8], *GATE)
     assert result.ret == pytest.ExitCode.OK
     result.stdout.no_fnmatch_line(f"*{SAME_SUBJECT}*")
+    assert (verdict(project)["look"], verdict(project)["pooled"]) == (1, {})
 
 
 @pytest.mark.slow
@@ -141,15 +142,19 @@ def test_a_run_with_too_many_errors_does_not_count(project: Project) -> None:
 
 
 @pytest.mark.slow
-def test_of_another_subject_only_the_facts_are_read(project: Project) -> None:
+@pytest.mark.parametrize("subject", [{}, {"agent": "another"}], ids=["same", "other"])
+def test_the_facts_of_a_run_decide_whether_its_trials_count(
+    project: Project, subject: dict[str, Any]
+) -> None:
     run(project, TASKS[:8], *GATE)
     folder = copy_of(project, project.path / "other")
+    for one in stored_results(project.latest):
+        folder.record(one)
     facts = json.loads((folder.path / "run.json").read_text())
-    # Whoever reads it fails.
-    (folder.path / "results.jsonl").mkdir()
-    (folder.path / "run.json").write_text(json.dumps({**facts, "subject": {"agent": "another"}}))
+    (folder.path / "run.json").write_text(json.dumps({**facts, "subject": {**facts["subject"], **subject}}))
     result = run(project, TASKS[:8], *GATE, "--super-dir=other")
     assert result.ret == pytest.ExitCode.OK
+    assert any(SAME_SUBJECT in line for line in result.outlines) == (not subject)
 
 
 @pytest.mark.slow
