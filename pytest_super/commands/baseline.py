@@ -1,12 +1,16 @@
 """`pytest-super baseline`: the file with which later runs are compared."""
 
 from argparse import ArgumentParser, Namespace
+from datetime import date
 from pathlib import Path
 
 from pytest_super.commands.compare import add_max_regression
 from pytest_super.option_types import Epochs, epochs
 from pytest_super.statistics import require_scipy
+from pytest_super.words import named, one_line
 
+# So many tasks are named.
+MOST_NAMED = 10
 HELP = "write, show or check the baseline of later runs"
 
 
@@ -14,8 +18,13 @@ def add_arguments(parser: ArgumentParser) -> None:
     actions = parser.add_subparsers(dest="action", required=True, metavar="ACTION")
     update = actions.add_parser("update", help="write a run's trials into the file, in place of its content")
     update.add_argument("run_folder", type=Path, metavar="RUN", help="the folder of a stored run")
+    update.add_argument(
+        "--add",
+        action="store_true",
+        help="add the run, which must be of the same agent and model, to the content",
+    )
     actions.add_parser("show", help="print what the file says of each task")
-    check = actions.add_parser("check", help="print what a comparison with it can find")
+    check = actions.add_parser("check", help="print what a comparison with it can find, and why to renew it")
     check.add_argument(
         "--epochs", type=epochs, default=Epochs(1, 1), help="--super-epochs of the later run (default: 1)"
     )
@@ -29,11 +38,14 @@ def add_arguments(parser: ArgumentParser) -> None:
 def run(arguments: Namespace) -> int:
     require_scipy()
     from pytest_super.comparison.baseline import read_baseline, write_baseline
+    from pytest_super.comparison.over_time import why_renew
     from pytest_super.comparison.side import side_of_run
     from pytest_super.gates.baseline import plan_of
     from pytest_super.report.comparison import plan_lines, side_lines
 
-    if arguments.action == "update":
+    if arguments.action == "update" and arguments.add:
+        add(arguments.file, arguments.run_folder)
+    elif arguments.action == "update":
         write_baseline(arguments.file, side_of_run(arguments.run_folder))
     side = read_baseline(arguments.file)
     if arguments.action != "check":
@@ -44,5 +56,21 @@ def run(arguments: Namespace) -> int:
     plan = plan_of(side, side.tasks, arguments.epochs, margin)
     for line in plan_lines(plan, side, margin):
         print(line)
+    reasons = list(why_renew(side, margin, date.today()))
+    for line in reasons:
+        print(one_line(f"renew: {line}"))
     drops = [one.finds.detectable for one in plan.sets.values()]
-    return int(any(drop is None or drop > margin for drop in drops))
+    return int(bool(reasons) or any(drop is None or drop > margin for drop in drops))
+
+
+def add(file: Path, run_folder: Path) -> None:
+    """Raises SuperError if the run cannot be added."""
+    from pytest_super.comparison.baseline import read_baseline, write_baseline
+    from pytest_super.comparison.over_time import with_run
+    from pytest_super.comparison.side import side_of_run
+
+    side = read_baseline(file)
+    found, left_out = with_run(side, side_of_run(run_folder, without={side.run, *side.runs}))
+    write_baseline(file, found)
+    for reason, ids in left_out.items():
+        print(one_line(f"not added, {reason}: {named(ids, MOST_NAMED)}"))

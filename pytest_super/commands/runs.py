@@ -30,7 +30,8 @@ def run(arguments: Namespace) -> int:
 
     if arguments.prune is not None:
         default = [path for path in (Path("baseline.json"),) if path.exists()]
-        but = {read_baseline(path).run for path in arguments.baseline or default}
+        sides = [read_baseline(path) for path in arguments.baseline or default]
+        but = {run for side in sides for run in (side.run, *side.runs)}
         for id in remove_runs(arguments.dir, keep=arguments.prune, but=but):
             print(f"removed {id}")
     for line in run_lines(arguments.dir):

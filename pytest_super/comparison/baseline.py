@@ -6,7 +6,7 @@ import json
 from dataclasses import asdict, fields
 from typing import TYPE_CHECKING, Any
 
-from pytest_super.comparison.side import Side, TaskTrials, side_of_run, why
+from pytest_super.comparison.side import Side, TaskTrials, date_of, side_of_run, why
 from pytest_super.errors import SuperError
 from pytest_super.store.atomic_write import write_atomically
 from pytest_super.store.json_lines import UNREADABLE, disk_errors
@@ -24,6 +24,7 @@ def write_baseline(path: Path, side: Side) -> None:
     head = {
         "format": FORMAT,
         "run": side.run,
+        "runs": side.runs,
         "trials": side.trials,
         "errors": side.errors,
         "subject": side.subject,
@@ -61,6 +62,7 @@ def read_baseline(path: Path) -> Side:
             tasks={str(id): task_from(task) for id, task in data["tasks"].items()},
             trials=int(data["trials"]),
             errors=int(data["errors"]),
+            runs={str(run): date_of(day) for run, day in data.get("runs", {}).items()},
         )
     except FileNotFoundError:
         raise SuperError(

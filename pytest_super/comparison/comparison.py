@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass
-from math import inf
+from datetime import date
+from math import inf, sqrt
 from statistics import fmean
 from typing import TYPE_CHECKING, Protocol, TypeAlias
 
+from pytest_super.comparison.over_time import age_of
 from pytest_super.errors import SuperError
+from pytest_super.statistics.baseline import standard_error
 from pytest_super.statistics.decision import (
     CANNOT_TELL,
     PASS,
@@ -26,12 +30,25 @@ if TYPE_CHECKING:
 
     from pytest_super.comparison.side import Side, TaskTrials
 
+# The numbers of epochs of a baseline that are tried for an advice.
+LONGER_BASELINES = (10, 20, 50, 100)
+
 Confidence: TypeAlias = "Callable[[str, int], float]"
 """How sure each one-sided bound of a set must be, if so many sets share the error."""
 
 
-def by_one_look(_set: str, sets: int) -> float:
-    return 1 - (1 - LEVEL) / sets
+def by_look(number: int) -> Confidence:
+    """Of one of several looks at the same subject, with all trials until then, from 1.
+
+    An unchanged agent that is looked at until it has regressed, and a worse one that is looked at until it
+    passes, are decided wrongly as rarely as by one look: `benchmarks/pull_requests.py` simulates both.
+    """
+    return lambda _set, sets: 1 - risk_of(number) / sets
+
+
+def risk_of(look: int) -> float:
+    """How likely a look is wrong at most, for each of its bounds."""
+    return (1 - LEVEL) / look**2
 
 
 class Digests(Protocol):
@@ -65,6 +82,16 @@ class ComparedTask:
 
 
 @dataclass(frozen=True, kw_only=True)
+class More:
+    """What would decide if the means stayed as they are."""
+
+    epochs: int | None
+    """How many further epochs of the candidate; None if no number up to 100 would."""
+    baseline: int | None = None
+    """The epochs of the baseline with which so many would; None if more of them do not pay."""
+
+
+@dataclass(frozen=True, kw_only=True)
 class SetComparison:
     """The headline of one set."""
 
@@ -74,8 +101,14 @@ class SetComparison:
     level: float
     """The confidence of each bound of its interval."""
     verdict: Verdict
-    more_epochs: int | None
-    """How many further epochs would decide; None if the verdict is one, or no number below 100 would."""
+    more: More | None = None
+    """What would decide; None if the verdict is one."""
+
+    @property
+    def baseline_error(self) -> float:
+        """The standard error of the baseline's mean, which all comparisons with it share."""
+        sides = [task.baseline for task in self.tasks]
+        return standard_error([one.values for one in sides], [task.candidate.weight for task in self.tasks])
 
     def flipped(self, flip: str) -> list[ComparedTask]:
         """The tasks with this flip, the largest changes first."""
@@ -103,6 +136,27 @@ class Comparison:
     """The side with so many errors that nothing is decided."""
 
     @property
+    def risks(self) -> tuple[float, float]:
+        """How likely the first look at the candidate was wrong at most, and how likely this one is."""
+        return risk_of(1), risk_of(self.candidate.looks + 1)
+
+    @property
+    def baseline_age(self) -> int | None:
+        """How many days its newest trial is older than that of the candidate; None if that is not known."""
+        newest = max(self.candidate.runs.values(), default="")
+        return age_of(self.baseline, date.fromisoformat(newest)) if newest else None
+
+    @property
+    def changed_stops(self) -> list[tuple[str, float, float]]:
+        """The stop reasons with a notably different share of the trials, with both shares."""
+        tasks = [task for one in self.sets for task in one.tasks]
+        before, after = (
+            sum((Counter(getattr(task, side).stops) for task in tasks), Counter[str]())
+            for side in ("baseline", "candidate")
+        )
+        return changed_shares(before, after)
+
+    @property
     def flips(self) -> list[ComparedTask]:
         """The tasks that were `lost` or `won`, set by set."""
         return [task for one in self.sets for word in ("lost", "won") for task in one.flipped(word)]
@@ -112,12 +166,13 @@ def compare(
     baseline: Side,
     candidate: Side,
     margin: float,
-    confidence: Confidence = by_one_look,
+    confidence: Confidence | None = None,
     drift: float = 0.0,
 ) -> Comparison:
     """`margin` is the drop to exclude, from 0 to 1. Raises SuperError if nothing can be compared.
 
-    `drift` is the standard deviation of what changes a whole run, from 0 to 1.
+    Without a `confidence`, the look is the next one at the candidate. `drift` is the standard deviation of
+    what changes a whole run, from 0 to 1.
     """
     left_out = dict(why_left_out(baseline, candidate))
     excluded = {id for ids in left_out.values() for id in ids}
@@ -129,7 +184,8 @@ def compare(
     if not tasks:
         why = "; ".join(f"{reason}: {', '.join(ids[:5])}" for reason, ids in left_out.items())
         raise SuperError(f"{baseline.name} and {candidate.name} have no task that can be compared: {why}")
-    sets = compared_sets(tasks, margin, confidence, drift)
+    look = candidate.looks + 1
+    sets = compared_sets(tasks, margin, confidence or by_look(look), by_look(look + 1), drift)
     too_many = (side for side in (baseline, candidate) if are_too_many(side.errors, side.trials))
     invalid = next(too_many, None)
     return Comparison(
@@ -141,6 +197,19 @@ def compare(
         left_out=left_out,
         too_many_errors=invalid,
     )
+
+
+def changed_shares(before: Counter[str], after: Counter[str]) -> list[tuple[str, float, float]]:
+    """Those that differ by 5 points or more, and by more than chance explains in 99 % of comparisons."""
+    found = []
+    sizes = before.total(), after.total()
+    for reason in sorted(before | after) if all(sizes) else ():
+        shares = before[reason] / sizes[0], after[reason] / sizes[1]
+        whole = (before[reason] + after[reason]) / sum(sizes)
+        deviation = sqrt(whole * (1 - whole) * (1 / sizes[0] + 1 / sizes[1]))
+        if abs(shares[1] - shares[0]) >= max(0.05, 2.58 * deviation):
+            found.append((reason, *shares))
+    return found
 
 
 def why_left_out(baseline: Side, candidate: Side) -> Iterator[tuple[str, list[str]]]:
@@ -172,7 +241,7 @@ def why_different(old: Digests, new: Digests) -> str:
 
 
 def compared_sets(
-    tasks: Sequence[ComparedTask], margin: float, confidence: Confidence, drift: float
+    tasks: Sequence[ComparedTask], margin: float, confidence: Confidence, next_look: Confidence, drift: float
 ) -> list[SetComparison]:
     names = sorted({one.baseline.set for one in tasks})
     own = {name: [one for one in tasks if one.baseline.set == name] for name in names}
@@ -183,9 +252,8 @@ def compared_sets(
         own_level = confidence(name, 1)
         decided = verdict(found[name], margin, pass_level=own_level, level=levels[name])
         pairs = [one.pair for one in of_set]
-        # For a single look that comes then, with the strictest level of several sets.
-        strictest = by_one_look(name, len(own))
-        more = epochs_to_decide(pairs, margin, strictest, drift) if decided == CANNOT_TELL else None
+        # With the strictest level of several sets.
+        more = more_for(pairs, margin, next_look(name, len(own)), drift) if decided == CANNOT_TELL else None
         compared.append(
             SetComparison(
                 set=name,
@@ -193,10 +261,20 @@ def compared_sets(
                 difference=found[name],
                 level=own_level,
                 verdict=decided,
-                more_epochs=more,
+                more=more,
             )
         )
     return compared
+
+
+def more_for(pairs: Sequence[Pair], margin: float, level: float, drift: float) -> More:
+    """A longer baseline pays where it saves more epochs of the candidate than it takes."""
+    has = max(len(pair.baseline) for pair in pairs)
+    lengths = (has, *(length for length in LONGER_BASELINES if length > has))
+    needed = {length: epochs_to_decide(pairs, margin, level, drift, least=length) for length in lengths}
+    total = {length: length + epochs for length, epochs in needed.items() if epochs is not None}
+    best = min(total, key=lambda length: total[length], default=has)
+    return More(epochs=needed[best], baseline=None if best == has else best)
 
 
 def holm_levels(found: Mapping[str, Difference], confidence: Confidence) -> dict[str, float]:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from dataclasses import dataclass, field
+from datetime import date
 from statistics import fmean
 from typing import TYPE_CHECKING, Any
 
@@ -13,7 +15,7 @@ from pytest_super.store.json_lines import UNREADABLE
 from pytest_super.store.run_folder import last_results
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Collection, Iterable, Sequence
     from pathlib import Path
 
     from pytest_super.store.results import TrialResult
@@ -31,7 +33,11 @@ class TaskTrials:
     scoring: str
     weight: float
     values: list[float]
-    """The headline metric of each trial, in the order of the epochs."""
+    """The headline metric of each trial, in the order of the runs and their epochs."""
+    of_runs: list[int] = field(default_factory=list)
+    """How many of them are of each run of the side; empty if that is not known."""
+    stops: dict[str, int] = field(default_factory=dict)
+    """How many of the trials ended for which reason."""
     cost_usd: float | None = None
     tokens: float = 0.0
     seconds: float = 0.0
@@ -48,6 +54,13 @@ class TaskTrials:
             raise ValueError("`tokens`, `seconds` and `cost_usd` should be numbers from 0 on")
         if not is_number(self.weight) or self.weight <= 0:
             raise ValueError("`weight` should be a number above 0")
+        if not all(isinstance(one, int) and one >= 0 for one in [*self.of_runs, *self.stops.values()]):
+            raise ValueError("`of_runs` and `stops` should be numbers of trials")
+
+    @property
+    def by_run(self) -> list[int]:
+        """How many of the values are of each run; all of the first one if that is not known."""
+        return self.of_runs if sum(self.of_runs) == len(self.values) else [len(self.values)]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -62,20 +75,30 @@ class Side:
     tasks: dict[str, TaskTrials]
     trials: int
     errors: int
+    runs: dict[str, str] = field(default_factory=dict)
+    """The runs that ran the trials, each with the date of its newest one; "" if that is not known."""
     mixed: list[str] = field(default_factory=list)
     """Tasks whose trials cannot be compared with each other: something around the agent changed meanwhile."""
+    pooled: dict[str, int] = field(default_factory=dict)
+    """How many of the trials are of which earlier run of the same subject."""
+    looks: int = 0
+    """How often earlier runs of the same subject were compared with the same baseline."""
+    arguments: Sequence[str] = ()
+    """The command line of a run that is compared as it ends, without the name of the program."""
 
     @property
     def epochs(self) -> int:
         return max((len(task.values) for task in self.tasks.values()), default=0)
 
 
-def side_of_run(folder: Path) -> Side:
-    """Raises SuperError if there is no run, or it cannot be read."""
+def side_of_run(folder: Path, without: Collection[str] = ()) -> Side:
+    """Without the trials of some runs. Raises SuperError if there is no run, or it cannot be read."""
     try:
         results = last_results(folder)
         facts = json.loads((folder / "run.json").read_text(encoding="utf-8"))
-        return side_of(str(facts["id"]), facts.get("subject") or {"agent": facts["agent"]}, results)
+        id = str(facts["id"])
+        others = [one for one in results if (one.resumed_from or id) not in without]
+        return side_of(id, facts.get("subject") or {"agent": facts["agent"]}, others)
     except FileNotFoundError:
         raise SuperError(f"there is no run in {folder}: name a folder with results.jsonl") from None
     except UNREADABLE as error:
@@ -94,15 +117,35 @@ def side_of(name: str, subject: dict[str, Any], results: Iterable[TrialResult]) 
     mixed = [
         id for id, trials in by_task.items() if len({(one.conditions, one.scoring) for one in trials}) > 1
     ]
+    runs = runs_of(name, ended)
     return Side(
         name=name,
         run=name,
         subject=subject,
-        tasks={id: task_of(trials) for id, trials in sorted(by_task.items()) if id not in mixed},
+        tasks={
+            id: task_of(trials, name, list(runs)) for id, trials in sorted(by_task.items()) if id not in mixed
+        },
         trials=len(ended),
         errors=sum(one.is_error for one in ended),
+        runs=runs,
         mixed=mixed,
     )
+
+
+def runs_of(name: str, results: Iterable[TrialResult]) -> dict[str, str]:
+    """The runs that ran the trials of a run, and when."""
+    dates: dict[str, str] = {}
+    for one in results:
+        run = one.resumed_from or name
+        dates[run] = max(dates.get(run, ""), date_of(one.started))
+    return dict(sorted(dates.items()))
+
+
+def date_of(time: str) -> str:
+    try:
+        return date.fromisoformat(time[:10]).isoformat()
+    except ValueError:
+        return ""
 
 
 def why(error: BaseException) -> str:
@@ -111,8 +154,10 @@ def why(error: BaseException) -> str:
     return text if len(text) <= MOST_CHARACTERS else f"{text[:MOST_CHARACTERS]} …"
 
 
-def task_of(trials: Sequence[TrialResult]) -> TaskTrials:
-    trials = sorted(trials, key=lambda one: one.epoch)
+def task_of(trials: Sequence[TrialResult], name: str, runs: Sequence[str]) -> TaskTrials:
+    """`runs` are the runs that ran the trials of the run `name`."""
+    by_run = Counter(one.resumed_from or name for one in trials)
+    trials = sorted(trials, key=lambda one: (one.resumed_from or name, one.epoch))
     first = trials[0]
     costs = [one.cost_usd for one in trials if one.cost_usd is not None]
     return TaskTrials(
@@ -121,6 +166,8 @@ def task_of(trials: Sequence[TrialResult]) -> TaskTrials:
         scoring=first.scoring,
         weight=first.weight,
         values=[one.headline_value or 0.0 for one in trials],
+        of_runs=[by_run[run] for run in runs],
+        stops=dict(sorted(Counter(one.stop_reason for one in trials).items())),
         cost_usd=fmean(costs) if costs else None,
         tokens=fmean(one.tokens for one in trials),
         seconds=fmean(one.wall_seconds - one.waited_seconds for one in trials),

@@ -5,17 +5,20 @@ Only loaded by a run with a baseline, because what it imports is heavy.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections import Counter
+from dataclasses import dataclass, field, replace
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
-from pytest_super.comparison.comparison import by_one_look, compare
+from pytest_super.comparison.comparison import by_look, compare
+from pytest_super.comparison.earlier import EarlierRuns
 from pytest_super.comparison.side import side_of
 from pytest_super.errors import SuperError
-from pytest_super.gates.wording import CANNOT_TELL, FAILED, NOTHING_COMPARED, PASSED, of_set, why_undecided
+from pytest_super.gates.next_steps import next_lines
+from pytest_super.gates.wording import CANNOT_TELL, FAILED, NOTHING_COMPARED, PASSED, decided_lines
 from pytest_super.statistics import decision
 from pytest_super.statistics.epochs import schedule
-from pytest_super.words import one_line
+from pytest_super.words import one_line, printable_line
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -48,12 +51,12 @@ class RunPlan:
     least: int = 1
     """The epoch after which the first look comes. There is one after each further epoch."""
 
-    def confidence_after(self, epoch: int) -> Confidence:
-        """How sure the bounds of the look after an epoch must be."""
+    def confidence_after(self, epoch: int, of_run: Confidence) -> Confidence:
+        """How sure the bounds of the look after an epoch must be, so that all are as sure as `of_run`."""
 
         @cache
         def confidences(set_name: str, sets: int) -> list[float]:
-            return self.sets[set_name].schedule.confidences(by_one_look(set_name, sets))
+            return self.sets[set_name].schedule.confidences(of_run(set_name, sets))
 
         def confidence(set_name: str, sets: int) -> float:
             known = confidences(set_name, sets)
@@ -95,6 +98,10 @@ class BaselineGate:
     """The candidate's id."""
     subject: dict[str, Any]
     """What the candidate tries."""
+    earlier: EarlierRuns = field(default_factory=EarlierRuns)
+    """Of the same subject."""
+    arguments: Sequence[str] = ()
+    """The command line of the run, without the name of the program."""
     planned: RunPlan = field(default=RunPlan(), init=False)
     """What `plan` has returned last."""
 
@@ -109,16 +116,31 @@ class BaselineGate:
 
         By the trials until the end of the epoch, and as sure as the plan asks for after it.
         """
-        candidate = side_of(self.run, self.subject, (one for one in results if one.epoch <= epoch))
-        confidence = self.planned.confidence_after(epoch) if self.planned.sets else by_one_look
+        own = [one for one in results if one.epoch <= epoch]
+        candidate = self.candidate(own)
+        confidence = by_look(candidate.looks + 1)
+        if self.planned.sets:
+            confidence = self.planned.confidence_after(epoch, confidence)
         try:
             return compare(self.side, candidate, self.margin, confidence), ""
         except SuperError as error:
             return None, str(error)
 
+    def candidate(self, own: Sequence[TrialResult]) -> Side:
+        """The run with its earlier trials."""
+        before = self.earlier.like(own, self.run)
+        side = side_of(self.run, self.subject, [*before, *own])
+        return replace(
+            side,
+            pooled=Counter(one.resumed_from for one in before),
+            looks=self.earlier.looks,
+            arguments=self.arguments,
+        )
+
     def decide(self, comparison: Comparison | None) -> tuple[str, str]:
         """PASSED, FAILED or CANNOT_TELL, and why."""
         if comparison is None:
             return FAILED, NOTHING_COMPARED
-        sets = (of_set(one, comparison.margin) for one in comparison.sets)
-        return WORDS[comparison.verdict], one_line(why_undecided(comparison) or "; ".join(sets))
+        # A command is never cut.
+        parts = [one_line("; ".join(decided_lines(comparison))), *next_lines(comparison)]
+        return WORDS[comparison.verdict], printable_line("; ".join(parts))

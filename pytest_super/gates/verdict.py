@@ -75,17 +75,23 @@ class RunVerdict:
 
     @property
     def regression(self) -> dict[str, dict[str, Any]]:
-        """By set, how the run differs from its baseline; empty if nothing was compared."""
-        return {one.set: regression_of(one) for one in self.comparison.sets} if self.comparison else {}
+        """By set, how the run differs from its baseline; empty if nothing was compared or is decided."""
+        if self.comparison is None or self.comparison.too_many_errors is not None:
+            return {}
+        return {one.set: regression_of(one) for one in self.comparison.sets}
 
     @property
     def facts(self) -> dict[str, object]:
         """The suite properties of JUnit XML, without the prefix."""
-        compared = {
+        compared: dict[str, object] = {
             f"regression.{name}{suffix}": one[key]
             for name, one in self.regression.items()
             for suffix, key in (("", "verdict"), (".points", "points"))
         }
+        if self.comparison is not None:
+            runs = self.comparison.candidate.pooled.items()
+            compared["look"] = self.comparison.candidate.looks + 1
+            compared["pooled"] = ", ".join(f"{run}: {trials}" for run, trials in runs)
         return {"invalid": self.invalid, "verdict": self.word, **compared}
 
     def to_data(self) -> dict[str, Any]:
@@ -94,15 +100,19 @@ class RunVerdict:
             "invalid": self.invalid,
             "gates": [gate.line for gate in self.gates],
             "regression": self.regression,
+            "baseline_age": self.comparison.baseline_age if self.comparison else None,
+            "look": self.comparison.candidate.looks + 1 if self.comparison else None,
+            "pooled": self.comparison.candidate.pooled if self.comparison else {},
             "verdict": self.word,
         }
 
 
 def regression_of(one: SetComparison) -> dict[str, Any]:
-    """The verdict on a set, and the difference of the headline's means with its interval, in points."""
+    """The verdict on a set; in points, the difference, its interval and the baseline's standard error."""
     low, high = (round(100 * bound, 2) for bound in one.difference.bounds(one.level))
     points = round(100 * one.difference.value, 2)
-    return {"verdict": one.verdict, "points": points, "low": low, "high": high}
+    error = round(100 * one.baseline_error, 2)
+    return {"verdict": one.verdict, "points": points, "low": low, "high": high, "baseline_error": error}
 
 
 @dataclass(frozen=True, kw_only=True)

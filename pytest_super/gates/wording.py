@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pytest_super.words import counted
+from pytest_super.words import counted, named
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -16,6 +16,8 @@ PASSED, FAILED, OPEN, CANNOT_TELL = "passed", "FAILED", "open", "cannot tell"
 # One of several gates decides for all of them: the first of these that one of them has.
 WORST_FIRST = (FAILED, OPEN, CANNOT_TELL, PASSED)
 GATE = "gate: "
+# So many earlier runs are named.
+MOST_RUNS = 3
 INVALID = "invalid: "
 
 TOO_MANY_ERRORS = "{share:.3g} % of the trials are errors (limit {limit:.3g} %)"
@@ -39,11 +41,26 @@ NOT_ALL_ENDED_OF = "not all trials have ended that {file} needs"
 OF_SET: Mapping[decision.Verdict, str] = {
     "pass": "{set}: pass, a drop of {margin:g} points or more is excluded",
     "regressed": "{set}: REGRESSED, it is worse, and a drop of {margin:g} points or more is not excluded",
-    "cannot tell": "{set}: cannot tell, {more} would decide if the means stayed as they are",
+    "cannot tell": "{set}: cannot tell, it can be unchanged, and can be worse by {margin:g} points or more",
 }
 REFUSED = "{set}: cannot tell, fewer than 4 tasks (weights counted) decide nothing with fewer than 4 epochs"
 NOTHING_COMPARED = "nothing can be compared"
 SIDE_WITH_ERRORS = "{errors} of {trials} trials of {name} are errors: it decides nothing"
+POOLED = "with {runs}, of the same subject"
+LATER_LOOK = "look {look} at this subject, with {risk:.3g} % risk of a wrong verdict instead of {first:.3g} %"
+LUCK = "the baseline itself is uncertain by {errors} (standard error){age}"
+STOPS = "trials ended otherwise: {reasons}; look at some of them before you trust the verdict"
+# What to do if it cannot tell
+RUN_ERRORS_AGAIN = "to decide, run the errors again: {command}"
+RUN_MORE = "to find out, run more epochs, which count together with these: {command}"
+LONGER_BASELINE = (
+    "{set}: the baseline's {has} limit this; with {baseline}{baseline_cost}, about {more}{cost} decide: "
+    "add runs by `pytest-super baseline update --add RUN`"
+)
+UNDECIDABLE = (
+    "{set}: the difference is so close to the limits that not even 100 further epochs decide: "
+    "use more tasks, or another --super-max-regression"
+)
 
 # The end of an adaptive run
 NOT_NEEDED = "not needed: the gates were decided after {epochs}"
@@ -54,12 +71,7 @@ SAVED_COST = ", about ${cost:.4f}"
 def of_set(one: SetComparison, margin: float) -> str:
     if one.is_refused:
         return REFUSED.format(set=one.set)
-    more = (
-        "more than 100 further epochs"
-        if one.more_epochs is None
-        else counted(one.more_epochs, "further epoch")
-    )
-    return OF_SET[one.verdict].format(set=one.set, margin=100 * margin, more=more)
+    return OF_SET[one.verdict].format(set=one.set, margin=100 * margin)
 
 
 def why_undecided(comparison: Comparison) -> str:
@@ -70,8 +82,34 @@ def why_undecided(comparison: Comparison) -> str:
     return SIDE_WITH_ERRORS.format(errors=side.errors, trials=side.trials, name=side.name)
 
 
-def compared_lines(comparison: Comparison) -> Iterator[str]:
-    """The verdict on each set, and why they count for nothing if they do."""
-    yield from (of_set(one, comparison.margin) for one in comparison.sets)
+def decided_lines(comparison: Comparison) -> Iterator[str]:
+    """The verdict on each set and what it is based on, or only why nothing is decided."""
     if why := why_undecided(comparison):
         yield why
+        return
+    yield from (of_set(one, comparison.margin) for one in comparison.sets)
+    if based := "; ".join(based_on(comparison)):
+        yield based
+
+
+def doubt_lines(comparison: Comparison) -> Iterator[str]:
+    """What beside the candidate can be the cause of a verdict, if there is one."""
+    if comparison.too_many_errors is not None:
+        return
+    errors = ", ".join(f"{100 * one.baseline_error:.1f} points in {one.set}" for one in comparison.sets)
+    age = comparison.baseline_age
+    yield LUCK.format(errors=errors, age="" if age is None else f", and {counted(age, 'day')} old")
+    if changed := comparison.changed_stops:
+        reasons = (f"{reason} {100 * old:.0f} % -> {100 * new:.0f} %" for reason, old, new in changed)
+        yield STOPS.format(reasons=", ".join(reasons))
+
+
+def based_on(comparison: Comparison) -> Iterator[str]:
+    """The earlier trials that count, and how sure a later look is."""
+    side = comparison.candidate
+    if side.pooled:
+        runs = [f"{counted(number, 'trial')} of run {run}" for run, number in side.pooled.items()]
+        yield POOLED.format(runs=named(runs, MOST_RUNS))
+    if side.looks:
+        first, now = (100 * risk for risk in comparison.risks)
+        yield LATER_LOOK.format(look=side.looks + 1, risk=now, first=first)

@@ -5,9 +5,10 @@ from __future__ import annotations
 from statistics import fmean
 from typing import TYPE_CHECKING, Any
 
-from pytest_super.gates.wording import compared_lines
+from pytest_super.comparison.over_time import drift_of
+from pytest_super.gates.next_steps import compared_lines
 from pytest_super.report.table import WIDTH, table_lines
-from pytest_super.words import counted, named, one_line
+from pytest_super.words import counted, named, one_line, printable_line
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -33,12 +34,16 @@ def comparison_lines(comparison: Comparison) -> Iterator[str]:
             yield from flip_lines(word, one.flipped(word))
     for reason, ids in comparison.left_out.items():
         yield one_line(f"left out, {reason}: {named(ids, MOST_NAMED)}")
-    yield from map(one_line, compared_lines(comparison))
+    yield from map(printable_line, compared_lines(comparison))
 
 
 def side_lines(side: Side) -> Iterator[str]:
     """What a baseline says: its subject, and a table of its tasks."""
     yield one_line(f"{side.name}: {counted(len(side.tasks), 'task')}, {counted(side.epochs, 'epoch')}")
+    runs = [f"{run} ({day})" if day else run for run, day in side.runs.items()]
+    yield one_line(f"{counted(len(runs), 'run')}: {', '.join(runs)}")
+    if (drift := drift_of(side)) is not None:
+        yield one_line(drift.words)
     yield one_line(", ".join(f"{name} {value}" for name, value in side.subject.items() if value))
     rows = [
         [id, task.set, f"{fmean(task.values):.3f}", str(len(task.values))] for id, task in side.tasks.items()

@@ -18,7 +18,7 @@ from pytest_super.session.hooks import Session
 from pytest_super.session.papers import name_items_in_order
 from pytest_super.session.reruns import refuse_rerun_options
 from pytest_super.session.resume import RESUMED_RUN, ResumedRun
-from pytest_super.session.run import RUN, is_worker, offers, open_run
+from pytest_super.session.run import MAKES_AGENTS, RUN, is_worker, offers, open_run
 from pytest_super.session.scoring import GATES, SCORING, read_gates, read_scoring
 from pytest_super.session.settings import read_settings, refuse_unwritable_page
 from pytest_super.session.signals import Interrupts
@@ -50,7 +50,7 @@ def activate(config: pytest.Config) -> None:
     config.stash[SCORING] = scoring
     is_controller = not is_worker(config) and not config.option.collectonly
     if is_controller or settings.epochs.is_adaptive:
-        config.stash[GATES] = read_gates(run, scoring)
+        config.stash[GATES] = read_gates(config, run, scoring)
     if not config.option.collectonly:
         config.stash[START_AHEAD] = start_ahead()
         if run.resumed:
@@ -105,7 +105,7 @@ def refuse_dist_modes(config: pytest.Config) -> None:
 
 def refuse_unknown_agent(config: pytest.Config, name: str) -> None:
     """Raises pytest.UsageError, unless a conftest or plugin can make agents by names of its own."""
-    if offers(config, "super_agent", "pytest_super_make_agent"):
+    if offers(config, *MAKES_AGENTS):
         return
     try:
         find_agent(name)

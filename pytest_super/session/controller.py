@@ -89,7 +89,12 @@ class Controller:
 
     def begin(self) -> RunFolder:
         """Make the run's folder once it is known that a task will run. Raises pytest.UsageError."""
-        facts = facts_of(self.config, self.run)
+        baseline = self.gates.baseline
+        facts = {
+            **facts_of(self.config, self.run),
+            # By which later runs find those that were compared with the same one.
+            "baseline": baseline.side.run if baseline else None,
+        }
         try:
             folder = create_run(self.run.settings.directory, facts, self.run.id)
             if self.run.sandbox:

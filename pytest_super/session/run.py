@@ -163,6 +163,10 @@ def refuse_without_image(choice: Choice, settings: Settings) -> None:
         )
 
 
+# How a conftest or a plugin makes agents.
+MAKES_AGENTS = ("super_agent", "pytest_super_make_agent")
+
+
 def offers(config: pytest.Config, *names: str) -> bool:
     """Whether a plugin or conftest has one of these hooks or fixtures."""
     return any(hasattr(plugin, name) for plugin in config.pluginmanager.get_plugins() for name in names)

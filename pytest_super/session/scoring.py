@@ -7,18 +7,22 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from pytest_super.agents.identity import is_in_image
 from pytest_super.comparison.baseline import read_side
+from pytest_super.comparison.earlier import EarlierRuns, earlier_runs
 from pytest_super.errors import SuperError
 from pytest_super.gates.fail_under import parse_gate
 from pytest_super.gates.must_solve import read_must_solve
 from pytest_super.gates.verdict import RunGates
 from pytest_super.metrics.registry import checked, installed_metrics
+from pytest_super.session.run import MAKES_AGENTS, is_worker, offers
 from pytest_super.statistics import require_scipy
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
+    from pytest_super.comparison.side import Side
     from pytest_super.gates import Gate
     from pytest_super.gates.baseline import BaselineGate
     from pytest_super.metrics import Metric
@@ -55,18 +59,18 @@ def read_scoring(config: pytest.Config, gates: Sequence[str], must_solve: Path |
     return Scoring(metrics=metrics, gates=tuple(parsed), providers=providers(config))
 
 
-def read_gates(run: Run, scoring: Scoring) -> RunGates:
+def read_gates(config: pytest.Config, run: Run, scoring: Scoring) -> RunGates:
     """All gates of a run. Raises pytest.UsageError if its baseline cannot be read."""
     return RunGates(
         epochs=run.settings.epochs,
         plain=scoring.gates,
         metrics=scoring.metrics,
-        baseline=baseline_gate(run),
+        baseline=baseline_gate(config, run),
         max_errors=run.settings.max_errors,
     )
 
 
-def baseline_gate(run: Run) -> BaselineGate | None:
+def baseline_gate(config: pytest.Config, run: Run) -> BaselineGate | None:
     settings = run.settings
     if settings.baseline is None:
         return None
@@ -84,7 +88,19 @@ def baseline_gate(run: Run) -> BaselineGate | None:
         must_tell=settings.cannot_tell == "fail",
         run=run.id,
         subject=run.subject,
+        earlier=earlier_runs_of(config, run, side),
+        arguments=config.invocation_params.args,
     )
+
+
+def earlier_runs_of(config: pytest.Config, run: Run, baseline: Side) -> EarlierRuns:
+    """None if a change of the agent could not be noticed: the trials before it would count, too."""
+    settings = run.settings
+    is_known = bool(run.subject["contents"]) or is_in_image(settings.agent)
+    # Workers do not compare.
+    if is_worker(config) or not is_known or offers(config, *MAKES_AGENTS) or settings.for_sandboxes.mounts:
+        return EarlierRuns()
+    return earlier_runs(settings.directory, run.id, run.subject, baseline.run)
 
 
 def source_of_gates(config: pytest.Config) -> str:

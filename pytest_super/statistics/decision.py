@@ -110,29 +110,31 @@ def chance_of_no_drop(found: Difference) -> float:
 
 
 def epochs_to_decide(
-    pairs: Sequence[Pair], margin: float, level: float = LEVEL, drift: float = 0.0
+    pairs: Sequence[Pair], margin: float, level: float = LEVEL, drift: float = 0.0, *, least: int = 0
 ) -> int | None:
     """How many further epochs of the candidate would decide if the means stayed as they are.
 
-    `level` is as for `verdict`. None if more than MOST_EPOCHS.
+    `level` is that of both bounds, `least` the least number of the baseline's epochs. None if more than
+    MOST_EPOCHS.
     """
     baseline, candidate = samples_of(pairs)
     shares = shares_of([pair.weight for pair in pairs])
     found = difference_of(baseline, candidate, shares)
     of_trial = found.variance.value / noise_of(baseline.counts, candidate.counts, shares)
+    before = replace(baseline, counts=numpy.maximum(baseline.counts, float(least)))
     for epochs in range(1, MOST_EPOCHS + 1):
         longer = replace(candidate, counts=candidate.counts + epochs)
         own = Variance(
-            value=of_trial * noise_of(baseline.counts, longer.counts, shares),
+            value=of_trial * noise_of(before.counts, longer.counts, shares),
             freedom=found.variance.freedom + epochs * len(pairs),
         )
         expected = replace(
             found,
             variance=with_drift(own, drift),
-            loss=loss_of(baseline, longer, shares),
-            epochs=min(found.epochs + epochs, float(baseline.counts.max())),
+            loss=loss_of(before, longer, shares),
+            epochs=min(found.epochs + epochs, float(before.counts.max())),
         )
-        if verdict(expected, margin, level=level) != CANNOT_TELL:
+        if verdict(expected, margin, pass_level=level, level=level) != CANNOT_TELL:
             return epochs
     return None
 

@@ -35,6 +35,14 @@ def read_word(run: Path) -> str:
         return ""
 
 
+def was_compared(run: Path) -> bool:
+    """Whether a stored run has ended with a comparison with its baseline."""
+    try:
+        return bool(json.loads((run / VERDICT).read_text(encoding="utf-8"))["regression"])
+    except UNREADABLE:
+        return False
+
+
 def write_decided(run: Path, epoch: int, secret: str) -> None:
     """The gates are decided after this epoch. Raises InfrastructureError."""
     with disk_errors(run / NOTE):

@@ -179,7 +179,8 @@ def test_changed_tasks_are_left_out_by_name(project: Project) -> None:
 @pytest.mark.slow
 def test_workers_tell_the_same(project: Project, baseline: Path) -> None:
     alone = run(project, TASKS[:3], *GATE)
-    both = run(project, TASKS[:3], *GATE, "-n2")
+    # Elsewhere, so that they do not count together.
+    both = run(project, TASKS[:3], *GATE, "-n2", "--super-dir=.others")
     told = ("expert", "lost", "gate")
     lines = [line for line in alone.outlines if line.startswith(told)]
     assert lines == [line for line in both.outlines if line.startswith(told)]
@@ -265,3 +266,73 @@ def test_a_damaged_baseline_is_one_message(project: Project, baseline: Path, tex
     result = run(project, [], f"--super-baseline={baseline}")
     assert result.ret == pytest.ExitCode.USAGE_ERROR
     result.stderr.fnmatch_lines(["ERROR: --super-baseline: *is no baseline*"])
+
+
+def test_runs_are_added_over_time_each_once(project: Project, baseline: Path) -> None:
+    run(project, TASKS[:8], "--super-epochs=2")
+    first = json.loads(baseline.read_text())["run"]
+    project.add_task("t1", query="do something else")
+    run(project, TASKS[:2], "--super-epochs=3")
+    added = super_command(project, "baseline", "update", "--add", ".super/runs/latest")
+    assert (added.returncode, added.stderr) == (0, "")
+    assert "not added, other conditions: t1" in added.stdout
+    # The agent reads what it solves from a file that is not its code.
+    assert f"the run {project.latest.resolve().name} differs from the others by " in added.stdout
+    data = json.loads(baseline.read_text())
+    assert list(data["runs"]) == [first, project.latest.resolve().name]
+    assert (data["tasks"]["t3"]["values"], data["tasks"]["t3"]["of_runs"]) == (
+        [1.0] * 10 + [0.0] * 3,
+        [10, 3],
+    )
+    assert (len(data["tasks"]["t1"]["values"]), data["run"]) == (10, first)
+    before = baseline.read_bytes()
+    for id in data["runs"]:
+        again = super_command(project, "baseline", "update", "--add", f".super/runs/{id}")
+        assert again.returncode == 1
+        assert f"all trials of {id} are in baseline.json already: nothing is added" in again.stderr
+    checked = super_command(project, "baseline", "check", "--epochs=10", "--max-regression=50")
+    assert checked.returncode == 1
+    assert "renew: expert: the run " in checked.stdout
+    assert baseline.read_bytes() == before
+
+
+def test_a_run_of_another_agent_is_not_added(project: Project, baseline: Path) -> None:
+    project.write("skilled.py", f"{AGENT}\n# other\n")
+    run(project, TASKS[:8])
+    before = baseline.read_bytes()
+    refused = super_command(project, "baseline", "update", "--add", ".super/runs/latest")
+    assert refused.returncode == 1
+    assert "tries something else than baseline.json: its contents differ" in refused.stderr
+    assert len(refused.stderr.splitlines()) == 1
+    assert baseline.read_bytes() == before
+
+
+def agent_that(does: str, *tasks: str) -> str:
+    """The agent, which does something else first in some of the tasks."""
+    first = f"if trial.task.id in {tasks}:\n            {does}\n        solved"
+    return AGENT.replace("solved", first, 1)
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("baseline")
+def test_a_run_with_errors_prints_no_verdict_on_a_set(project: Project) -> None:
+    project.write("skilled.py", agent_that("trial.execute('fail_engine()')", "t0"))
+    result = run(project, TASKS[:8], *GATE, "--junitxml=out.xml")
+    assert result.ret == pytest.ExitCode.TESTS_FAILED
+    result.stdout.no_fnmatch_line("expert: pass*")
+    assert "are errors: it decides nothing; to decide, run the errors again: pytest " in result.outlines[-1]
+    assert result.outlines[-1].endswith(" --super-resume=latest")
+    assert "cannot tell, expert" not in result.outlines[-1]
+    assert json.loads((project.latest / "verdict.json").read_text())["regression"] == {}
+    told = [one.get("name") for one in ET.parse(project.path / "out.xml").iter("property")]
+    assert "super.regression.expert" not in told
+
+
+@pytest.mark.usefixtures("baseline")
+def test_an_agent_that_raises_is_named_beside_the_verdict(project: Project) -> None:
+    project.write("skilled.py", agent_that("raise ValueError", "t0", "t1"))
+    result = run(project, TASKS[:8], *GATE)
+    result.stdout.fnmatch_lines([
+        "the baseline itself is uncertain by * points in expert (standard error), and 0 days old",
+        "trials ended otherwise: agent_error 0 % -> 17 %, submitted 100 % -> 83 %; look at *",
+    ])  # fmt: skip

@@ -5,13 +5,15 @@ from __future__ import annotations
 import json
 import random
 from dataclasses import replace
+from datetime import date
 from statistics import NormalDist
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from pytest_super.comparison.baseline import read_baseline, read_side, write_baseline
-from pytest_super.comparison.comparison import compare, holm_levels
+from pytest_super.comparison.comparison import by_look, compare, holm_levels
+from pytest_super.comparison.over_time import drift_of, why_renew, with_run
 from pytest_super.comparison.side import Side, TaskTrials, side_of, side_of_run
 from pytest_super.errors import SuperError
 from pytest_super.gates.baseline import RunPlan, plan_of
@@ -218,17 +220,24 @@ def test_two_versions_of_a_program_are_told(tmp_path: Path) -> None:
 def test_an_unchanged_run_passes_where_there_are_enough_trials_and_else_nobody_can_tell() -> None:
     same = many([1, 0, 1, 0, 1], tasks=150)
     assert compare(side("old", same), side("new", same), 0.1).verdict == "pass"
-    few = many([1, 0, 1], tasks=20)
-    found = compare(side("old", few), side("new", few), 0.1)
+    old, new = many([1, 0] * 5, tasks=11), many([1, 0], tasks=11)
+    found = compare(side("old", old), side("new", new), 0.2)
     assert found.verdict == "cannot tell"
-    assert any("further epochs would decide" in line for line in comparison_lines(found))
+    assert list(comparison_lines(found))[-3:] == [
+        "expert: cannot tell, it can be unchanged, and can be worse by 20 points or more",
+        "the baseline itself is uncertain by 5.0 points in expert (standard error)",
+        "to find out, run more epochs, which count together with these: --super-epochs=2-7",
+    ]
 
 
 def test_a_run_with_many_errors_decides_nothing() -> None:
     same = many([1] * 5, tasks=100)
     found = compare(side("old", same), side("new", same, errors=30), 0.1)
     assert found.verdict == "cannot tell"
-    assert list(comparison_lines(found))[-1] == "30 of 500 trials of new are errors: it decides nothing"
+    *others, why, last = comparison_lines(found)
+    assert why == "30 of 500 trials of new are errors: it decides nothing"
+    assert last == "to decide, run the errors again: --super-resume=latest"
+    assert not any("pass" in line for line in others)
 
 
 def test_several_sets_give_no_more_false_alarms_than_one() -> None:
@@ -320,12 +329,13 @@ def test_early_looks_must_be_surer_and_several_sets_surer_still() -> None:
     base = noisy_and_calm()
     found: RunPlan = plan_of(base, base.tasks, Epochs(2, 10), 0.1)
     last = max(found.epochs.values())
-    levels = [found.confidence_after(epoch)("expert", 1) for epoch in range(2, last + 1)]
+    levels = [found.confidence_after(epoch, by_look(1))("expert", 1) for epoch in range(2, last + 1)]
     assert levels == sorted(levels, reverse=True)
     assert levels[-1] > 0.95
-    assert found.confidence_after(last)("expert", 2) > levels[-1]
+    assert found.confidence_after(last, by_look(1))("expert", 2) > levels[-1]
+    assert found.confidence_after(last, by_look(2))("expert", 1) > levels[-1]
     # After its last epoch a set has had its last look.
-    assert found.confidence_after(last + 3)("expert", 1) == levels[-1]
+    assert found.confidence_after(last + 3, by_look(1))("expert", 1) == levels[-1]
 
 
 def test_a_look_that_must_be_surer_decides_less() -> None:
@@ -348,3 +358,106 @@ def test_of_several_sets_the_one_that_is_surest_by_its_own_look_comes_first() ->
         ("expert", "cannot tell"),
         ("masked", "regressed"),
     ]
+
+
+def test_later_looks_must_be_surer_and_the_first_stays() -> None:
+    levels = [by_look(number)("expert", 1) for number in range(1, 6)]
+    assert levels == sorted(levels)
+    assert levels[0] == pytest.approx(0.95)
+    # However often somebody looks, all errors together have a sum.
+    assert sum(1 - by_look(number)("expert", 1) for number in range(1, 10_000)) < 0.0823
+    old, new = side("old", many([1] * 10, tasks=6)), side("new", many([1] * 9 + [0], tasks=6))
+    assert compare(old, new, 0.1).verdict == "regressed"
+    assert compare(old, replace(new, looks=1), 0.1).verdict == "cannot tell"
+
+
+def test_a_baseline_that_limits_is_named_with_what_a_longer_one_costs() -> None:
+    values = [1, 0, 1]
+    old, new = side("old", many(values, cost_usd=1.0)), side("new", many(values))
+    assert list(comparison_lines(compare(old, new, 0.1)))[-2:] == [
+        "expert: the baseline's 3 epochs limit this; with 10 (~$315), about 3 more epochs (~$135) decide: "
+        "add runs by `pytest-super baseline update --add RUN`",
+        "to find out, run more epochs, which count together with these: --super-epochs=2-3",
+    ]
+
+
+def test_a_difference_between_the_limits_asks_for_tasks_instead_of_epochs() -> None:
+    old, new = side("old", many([1, 0] * 5, tasks=6)), side("new", many([1, 0] * 5, tasks=6))
+    assert "use more tasks" in list(comparison_lines(compare(old, new, 0.02)))[-1]
+
+
+# A baseline over time
+
+
+def a_baseline(name: str, values: Sequence[float], tasks: int = 20, **changes: Any) -> Side:
+    trials = many(values, tasks=tasks, of_runs=[len(values)], stops={"submitted": len(values)})
+    return side(name, trials, runs={name: "2026-01-05"}, **changes)
+
+
+def test_runs_of_one_subject_are_pooled_and_each_keeps_its_trials(tmp_path: Path) -> None:
+    first, second = a_baseline("1", [1, 0]), a_baseline("2", [1, 1, 0], tasks=21)
+    found, left_out = with_run(first, second)
+    assert left_out == {}
+    assert (found.run, found.runs) == ("1", {"1": "2026-01-05", "2": "2026-01-05"})
+    assert (found.tasks["t000"].values, found.tasks["t000"].of_runs) == ([1, 0, 1, 1, 0], [2, 3])
+    assert found.tasks["t020"].of_runs == [0, 3]
+    assert found.tasks["t000"].stops == {"submitted": 5}
+    write_baseline(tmp_path / "b.json", found)
+    assert replace(read_side(tmp_path / "b.json"), name="1") == found
+
+
+def test_a_baseline_of_edited_values_can_be_added_to() -> None:
+    old = side("1", many([1, 0] * 5))
+    found, _ = with_run(old, a_baseline("2", [1, 0], tasks=45))
+    assert (found.tasks["t000"].of_runs, list(found.runs)) == ([10, 2], ["1", "2"])
+
+
+def test_drift_between_the_runs_of_a_baseline_is_found_and_chance_is_not() -> None:
+    chance = random.Random(3)
+
+    def of(name: str, rate: float) -> Side:
+        tasks = {
+            f"t{n:02}": task([float(chance.random() < rate) for _ in range(3)], of_runs=[3])
+            for n in range(45)
+        }
+        return side(name, tasks, runs={name: ""})
+
+    found = [drift_of(with_run(of("1", 0.5), of("2", rate))[0]) for rate in [0.5] * 200 + [0.2] * 5]
+    # 5 % of 200, and three deviations.
+    assert sum(one is not None for one in found[:200]) <= 10 + 3 * 3.1
+    assert all(one is not None and (one.run, one.difference < -0.1) == ("2", True) for one in found[200:])
+    three, _ = with_run(with_run(of("1", 0.5), of("2", 0.5))[0], of("3", 0.1))
+    drift = drift_of(three)
+    assert drift is not None
+    assert drift.run == "3"
+    assert drift_of(of("1", 0.5)) is None
+
+
+def test_a_baseline_says_when_and_how_it_is_to_be_renewed() -> None:
+    fine = a_baseline("main", [1, 0] * 5, tasks=45)
+    assert list(why_renew(fine, 0.1, date(2026, 4, 5))) == []
+    [old] = why_renew(fine, 0.1, date(2026, 4, 6))
+    assert old.startswith("main is 91 days old, more than 90: ")
+    [noisy] = why_renew(fine, 0.05, date(2026, 1, 5))
+    assert noisy.startswith("expert: the standard error of main is 2.5 points, more than 30 % of the drop")
+
+
+def test_each_verdict_says_how_uncertain_and_how_old_the_baseline_is() -> None:
+    old = a_baseline("main", [1, 0] * 5, tasks=45)
+    new = side("new", many([1, 0]), runs={"new": "2026-01-12"})
+    said = "the baseline itself is uncertain by 2.5 points in expert (standard error), and 7 days old"
+    assert said in list(comparison_lines(compare(old, new, 0.1)))
+
+
+def test_stop_reasons_that_changed_are_named_beside_the_verdict() -> None:
+    old = side("old", many([1, 1, 0], stops={"submitted": 3}))
+    new = side("new", many([1, 0, 0], stops={"submitted": 2, "agent_error": 1}))
+    lines = list(comparison_lines(compare(old, new, 0.1)))
+    assert any(
+        line.startswith("trials ended otherwise: agent_error 0 % -> 33 %, submitted 100 % -> 67 %; look at")
+        for line in lines
+    )
+    few = side(
+        "new", {**many([1, 0, 0], stops={"submitted": 3}), "t000": task([0], stops={"agent_error": 1})}
+    )
+    assert not any("otherwise" in line for line in comparison_lines(compare(old, few, 0.1)))

@@ -7,7 +7,7 @@ from statistics import fmean
 from typing import TYPE_CHECKING
 
 from pytest_super.errors import SuperError
-from pytest_super.gates.wording import of_set, why_undecided
+from pytest_super.gates.next_steps import compared_lines
 from pytest_super.report.comparison import HEADS, row_of
 from pytest_super.report.page.stored import GOING_ON
 from pytest_super.statistics import require_scipy
@@ -54,7 +54,7 @@ class Pair:
     sets: list[list[str]] = field(default_factory=list)
     verdicts: list[str] = field(default_factory=list)
     trouble: str = ""
-    """Why the runs cannot be compared, or decide nothing."""
+    """Why the runs cannot be compared."""
 
     @property
     def flips(self) -> list[TaskPair]:
@@ -81,8 +81,7 @@ def pair_of(baseline: ShownRun, candidate: ShownRun) -> Pair:
     return Pair(
         tasks=tasks_of(baseline, candidate, flips),
         sets=[row_of(one) for one in compared.sets],
-        verdicts=[of_set(one, compared.margin) for one in compared.sets],
-        trouble=why_undecided(compared),
+        verdicts=list(compared_lines(compared)),
     )
 
 

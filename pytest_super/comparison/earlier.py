@@ -1,0 +1,92 @@
+"""Earlier runs of the same subject: their trials count as further epochs, their comparisons as looks.
+
+So running a failed job again until it passes is not a way to pass.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from pytest_super.digests import digest
+from pytest_super.statistics.errors import are_too_many
+from pytest_super.store.checked import checked_result
+from pytest_super.store.json_lines import UNREADABLE
+from pytest_super.store.run_folder import last_reruns, stored_results
+from pytest_super.store.stored_runs import run_folders
+from pytest_super.store.verdict import was_compared
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from pathlib import Path
+
+    from pytest_super.store.results import TrialResult
+
+
+@dataclass(frozen=True, kw_only=True)
+class EarlierRuns:
+    """The runs of one subject that were compared with one baseline."""
+
+    trials: Sequence[TrialResult] = ()
+    """Each names the run that ran it, in `resumed_from`."""
+    looks: int = 0
+    """How many of the runs have ended with a comparison."""
+
+    def like(self, own: Sequence[TrialResult], run: str) -> list[TrialResult]:
+        """The trials that differ from those of a run by chance alone, each once.
+
+        `own` are the results of the run with the id `run`, which can have taken over some of these trials.
+        """
+        known = {alike(one) for one in own if not one.is_error}
+        tasks = {one.id for one in own}
+        taken = {identity(one, run) for one in own}
+        found = {
+            identity(one, run): one
+            for one in self.trials
+            if alike(one) in known or (one.is_error and one.id in tasks)
+        }
+        return [one for key, one in found.items() if key not in taken]
+
+
+def alike(one: TrialResult) -> tuple[str, ...]:
+    """Equal for trials that differ by chance alone."""
+    return one.id, one.conditions, one.scoring, one.subject
+
+
+def identity(one: TrialResult, run: str) -> tuple[str, str, int]:
+    """Of a trial, whichever run has taken it over."""
+    return one.resumed_from or run, one.id, one.epoch
+
+
+def earlier_runs(directory: Path, run: str, subject: Mapping[str, Any], baseline: str) -> EarlierRuns:
+    """Those before `run` in a results folder. `baseline` is the first run of the baseline."""
+    wanted = digest(subject)
+    trials, looks = [], 0
+    for folder in run_folders(directory):
+        if folder.name >= run:
+            continue
+        try:
+            # First, because most runs are of another subject, and their results are long.
+            facts = json.loads((folder / "run.json").read_text(encoding="utf-8"))
+            if facts.get("baseline") != baseline or digest(facts["subject"]) != wanted:
+                continue
+            trials += ended_trials(folder)
+            looks += was_compared(folder)
+        # A damaged run has no trials that count.
+        except UNREADABLE:
+            continue
+    return EarlierRuns(trials=trials, looks=looks)
+
+
+def ended_trials(folder: Path) -> list[TrialResult]:
+    """Those of a stored run; none if it has so many errors that it decides nothing.
+
+    Raises one of UNREADABLE.
+    """
+    results = (
+        replace(checked_result(one), resumed_from=one.resumed_from or folder.name)
+        for one in stored_results(folder)
+    )
+    ended = [one for one in last_reruns(results) if not one.is_interrupted]
+    return [] if are_too_many(sum(one.is_error for one in ended), len(ended)) else ended

@@ -1,0 +1,95 @@
+"""What to do if a comparison cannot tell: the command line of more epochs, or a longer baseline."""
+
+from __future__ import annotations
+
+import shlex
+from math import fsum
+from typing import TYPE_CHECKING
+
+from pytest_super.gates.wording import (
+    LONGER_BASELINE,
+    RUN_ERRORS_AGAIN,
+    RUN_MORE,
+    UNDECIDABLE,
+    decided_lines,
+    doubt_lines,
+)
+from pytest_super.option_types import LEAST_EPOCHS, Epochs
+from pytest_super.words import counted
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterator, Sequence
+
+    from pytest_super.comparison.comparison import Comparison, SetComparison
+
+
+def compared_lines(comparison: Comparison) -> Iterator[str]:
+    """The verdict on each set, what it is based on, what can be its cause, and what to do."""
+    yield from decided_lines(comparison)
+    yield from doubt_lines(comparison)
+    yield from next_lines(comparison)
+
+
+def next_lines(comparison: Comparison) -> Iterator[str]:
+    """What to do about the sets on which there is no verdict."""
+    if comparison.too_many_errors is not None:
+        if comparison.too_many_errors is comparison.candidate:
+            again = command_with("--super-resume=latest", comparison.candidate.arguments)
+            yield RUN_ERRORS_AGAIN.format(command=again)
+        return
+    epochs = []
+    for one, more in ((one, one.more) for one in comparison.sets if one.more is not None):
+        if more.epochs is None:
+            yield UNDECIDABLE.format(set=one.set)
+            continue
+        epochs.append(more.epochs)
+        if more.baseline is not None:
+            yield longer_baseline(one, more.baseline, more.epochs)
+    if epochs:
+        # At least one look before the last.
+        most = max(*epochs, LEAST_EPOCHS + 1)
+        option = f"--super-epochs={Epochs(LEAST_EPOCHS, most)}"
+        yield RUN_MORE.format(command=command_with(option, comparison.candidate.arguments))
+
+
+def longer_baseline(one: SetComparison, baseline: int, epochs: int) -> str:
+    has = max(len(task.baseline.values) for task in one.tasks)
+    return LONGER_BASELINE.format(
+        set=one.set,
+        has=counted(has, "epoch"),
+        baseline=baseline,
+        baseline_cost=cost_of(one, baseline - has),
+        more=counted(epochs, "more epoch"),
+        cost=cost_of(one, epochs),
+    )
+
+
+def cost_of(one: SetComparison, epochs: int) -> str:
+    """By what the trials of the baseline cost; "" if that is not known."""
+    costs = [task.baseline.cost_usd for task in one.tasks if task.baseline.cost_usd is not None]
+    if not costs:
+        return ""
+    cost = epochs * fsum(costs)
+    return f" (~${cost:,.0f})" if cost >= 10 else f" (~${cost:.2f})"
+
+
+def command_with(option: str, arguments: Sequence[str]) -> str:
+    """The command line with another value of an option; without a command line only the option.
+
+    It resumes an earlier run only if that is the option.
+    """
+    if not arguments:
+        return option
+    kept = without(arguments, {option.partition("=")[0], "--super-resume"})
+    return shlex.join(["pytest", *kept, option])
+
+
+def without(arguments: Sequence[str], names: Collection[str]) -> Iterator[str]:
+    """The arguments without these options and their values."""
+    rest = iter(arguments)
+    for one in rest:
+        name, equals, _ = one.partition("=")
+        if name not in names:
+            yield one
+        elif not equals:
+            next(rest, None)

@@ -1,0 +1,30 @@
+"""The chance in a baseline, which all comparisons with it share, and drift between the runs in it."""
+
+from __future__ import annotations
+
+from math import sqrt
+from typing import TYPE_CHECKING
+
+from pytest_super.statistics.decision import chance_of_no_drop
+from pytest_super.statistics.difference import Difference, noises_of, sample_of, shares_of
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+# One that is larger hides what a comparison asks for: even with endless trials of the candidate an unchanged
+# agent passes in 95 % of runs only while the standard error of the baseline is below margin / 3.3.
+MOST_OF_MARGIN = 0.3
+# How rarely runs that have not drifted are said to have.
+DRIFT = 0.05
+
+
+def standard_error(values: Sequence[Sequence[float]], weights: Sequence[float]) -> float:
+    """Of the mean over tasks, by the trials of each; from 0 to 1."""
+    run, shares = sample_of(values), shares_of(weights)
+    return sqrt((shares**2 * noises_of(run, shares) / run.counts).sum())
+
+
+def chance_of_no_drift(found: Difference) -> float:
+    """The p-value of a difference between two runs of one agent, two-sided."""
+    below = chance_of_no_drop(found)
+    return 2 * min(below, 1 - below)
