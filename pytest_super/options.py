@@ -109,6 +109,13 @@ OPTIONS = (
         parse=points,
     ),
     Option(
+        name="drift",
+        help="How much whole runs differ that no repeats show, such as by another model behind a name: a "
+        "standard deviation in points, which widens the intervals of a comparison.",
+        default=0,
+        parse=points,
+    ),
+    Option(
         name="cannot-tell",
         help="Whether a run passes or fails if it can neither exclude that drop nor show one; with run-more "
         "it first runs more epochs, like --super-epochs=adaptive.",

@@ -15,6 +15,11 @@ CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\ud8
 LINE_LIMIT = 300
 
 
+def dollars(amount: float) -> str:
+    """An amount that is not exact."""
+    return f"${amount:,.0f}" if amount >= 10 else f"${amount:.2f}"
+
+
 def counted(number: int, noun: str) -> str:
     return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
 

@@ -66,22 +66,23 @@ class RunPlan:
         return confidence
 
 
-def plan_of(side: Side, ids: Collection[str], epochs: Epochs, margin: float) -> RunPlan:
+def plan_of(side: Side, ids: Collection[str], epochs: Epochs, margin: float, drift: float = 0.0) -> RunPlan:
     """Of the tasks `ids`. Those that the baseline does not have run as rarely as possible."""
     common = {id: task for id, task in side.tasks.items() if id in ids}
     most = dict.fromkeys(ids, epochs.least)
     sets = {}
     for name in sorted({task.set for task in common.values()}):
         own = {id: task for id, task in common.items() if task.set == name}
-        sets[name] = set_plan(list(own.values()), epochs, margin)
+        sets[name] = set_plan(list(own.values()), epochs, margin, drift)
         most |= dict(zip(own, sets[name].schedule.epochs, strict=True))
     return RunPlan(sets=sets, epochs=most, least=epochs.least)
 
 
-def set_plan(tasks: Sequence[TaskTrials], epochs: Epochs, margin: float) -> SetPlan:
+def set_plan(tasks: Sequence[TaskTrials], epochs: Epochs, margin: float, drift: float) -> SetPlan:
     values, weights = [task.values for task in tasks], [task.weight for task in tasks]
     found = schedule(values, weights, least=epochs.least, most=epochs.most, margin=margin)
-    return SetPlan(schedule=found, finds=decision.plan(values, weights, epochs=found.epochs, margin=margin))
+    finds = decision.plan(values, weights, epochs=found.epochs, margin=margin, drift=drift)
+    return SetPlan(schedule=found, finds=finds)
 
 
 @dataclass(kw_only=True)
@@ -92,6 +93,8 @@ class BaselineGate:
     """The baseline."""
     margin: float
     """The drop to exclude, from 0 to 1."""
+    drift: float = 0.0
+    """The standard deviation of what changes a whole run, from 0 to 1."""
     must_tell: bool
     """Whether the run fails if neither a drop can be excluded nor one is shown."""
     run: str
@@ -108,7 +111,7 @@ class BaselineGate:
     def plan(self, ids: Collection[str], epochs: Epochs) -> RunPlan:
         """What can be found with so many epochs of these tasks, and when the run is compared."""
         if self.planned.epochs.keys() != set(ids):
-            self.planned = plan_of(self.side, ids, epochs, self.margin)
+            self.planned = plan_of(self.side, ids, epochs, self.margin, self.drift)
         return self.planned
 
     def compared(self, results: Iterable[TrialResult], epoch: int) -> tuple[Comparison | None, str]:
@@ -122,7 +125,7 @@ class BaselineGate:
         if self.planned.sets:
             confidence = self.planned.confidence_after(epoch, confidence)
         try:
-            return compare(self.side, candidate, self.margin, confidence), ""
+            return compare(self.side, candidate, self.margin, confidence, self.drift), ""
         except SuperError as error:
             return None, str(error)
 

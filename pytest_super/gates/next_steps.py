@@ -15,7 +15,7 @@ from pytest_super.gates.wording import (
     doubt_lines,
 )
 from pytest_super.option_types import LEAST_EPOCHS, Epochs
-from pytest_super.words import counted
+from pytest_super.words import counted, dollars
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Sequence
@@ -69,8 +69,7 @@ def cost_of(one: SetComparison, epochs: int) -> str:
     costs = [task.baseline.cost_usd for task in one.tasks if task.baseline.cost_usd is not None]
     if not costs:
         return ""
-    cost = epochs * fsum(costs)
-    return f" (~${cost:,.0f})" if cost >= 10 else f" (~${cost:.2f})"
+    return f" (~{dollars(epochs * fsum(costs))})"
 
 
 def command_with(option: str, arguments: Sequence[str]) -> str:
@@ -81,7 +80,8 @@ def command_with(option: str, arguments: Sequence[str]) -> str:
     if not arguments:
         return option
     kept = without(arguments, {option.partition("=")[0], "--super-resume"})
-    return shlex.join(["pytest", *kept, option])
+    # In front, because paths can follow after `--`.
+    return shlex.join(["pytest", option, *kept])
 
 
 def without(arguments: Sequence[str], names: Collection[str]) -> Iterator[str]:

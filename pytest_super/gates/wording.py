@@ -39,10 +39,11 @@ NOT_ALL_ENDED_OF = "not all trials have ended that {file} needs"
 
 # --super-baseline
 OF_SET: Mapping[decision.Verdict, str] = {
-    "pass": "{set}: pass, a drop of {margin:g} points or more is excluded",
+    "pass": "{set}: pass, {but}a drop of {margin:g} points or more is excluded",
     "regressed": "{set}: REGRESSED, it is worse, and a drop of {margin:g} points or more is not excluded",
     "cannot tell": "{set}: cannot tell, it can be unchanged, and can be worse by {margin:g} points or more",
 }
+WORSE = "but worse by {least:.1f} to {most:.1f} points: "
 REFUSED = "{set}: cannot tell, fewer than 4 tasks (weights counted) decide nothing with fewer than 4 epochs"
 NOTHING_COMPARED = "nothing can be compared"
 SIDE_WITH_ERRORS = "{errors} of {trials} trials of {name} are errors: it decides nothing"
@@ -71,7 +72,9 @@ SAVED_COST = ", about ${cost:.4f}"
 def of_set(one: SetComparison, margin: float) -> str:
     if one.is_refused:
         return REFUSED.format(set=one.set)
-    return OF_SET[one.verdict].format(set=one.set, margin=100 * margin)
+    low, high = one.difference.bounds(one.level)
+    but = WORSE.format(least=-100 * high, most=-100 * low) if high < 0 else ""
+    return OF_SET[one.verdict].format(set=one.set, margin=100 * margin, but=but)
 
 
 def why_undecided(comparison: Comparison) -> str:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from math import fsum
 from statistics import fmean
 from typing import TYPE_CHECKING, Any
 
 from pytest_super.comparison.over_time import drift_of
 from pytest_super.gates.next_steps import compared_lines
 from pytest_super.report.table import WIDTH, table_lines
-from pytest_super.words import counted, named, one_line, printable_line
+from pytest_super.words import counted, dollars, named, one_line, printable_line
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -17,6 +18,8 @@ if TYPE_CHECKING:
     from pytest_super.comparison.side import Side, TaskTrials
     from pytest_super.gates.baseline import RunPlan
 
+CHANCE = "80 % chance to see a drop of {points:.1f} points"
+NO_CHANCE = "no drop has an 80 % chance to be seen"
 HEADS = ("set", "tasks", "baseline", "candidate", "points", "90 % interval", "lost", "won")
 # So many tasks are named in a line; the others are counted.
 MOST_NAMED = 10
@@ -57,13 +60,20 @@ def plan_lines(plan: RunPlan, side: Side, margin: float) -> Iterator[str]:
         yield one_line(f"{side.name} has none of the tasks that are to run")
     for name, one in plan.sets.items():
         drop = one.finds.detectable
-        found = "finds no drop" if drop is None else f"finds a drop of {100 * drop:.1f} points"
-        passes = f"passes an unchanged agent in {100 * one.finds.passes_unchanged:.0f} %"
+        chance = NO_CHANCE if drop is None else CHANCE.format(points=100 * drop)
+        passes = f"{100 * one.finds.passes_unchanged:.0f} % to pass if nothing has changed"
         epochs = epochs_of(plan.least, one.schedule.epochs)
-        yield one_line(f"{name}: {epochs} against {side.name} {found} in 80 % of runs, and {passes}")
+        yield one_line(f"{name}: {epochs} against {side.name}: {chance}, {passes}{cost_of(plan, side, name)}")
         if drop is None or drop > margin:
             words = f"a drop of {100 * margin:g} points is below what can be found: use more epochs or tasks"
             yield one_line(f"{name}: {words}")
+
+
+def cost_of(plan: RunPlan, side: Side, set_name: str) -> str:
+    """What the trials of a set cost at most, if each costs as in the baseline; "" if that is not known."""
+    tasks = {id: task for id, task in side.tasks.items() if task.set == set_name and id in plan.epochs}
+    costs = [plan.epochs[id] * task.cost_usd for id, task in tasks.items() if task.cost_usd is not None]
+    return f"; about {dollars(fsum(costs))} of model calls" if len(costs) == len(tasks) and any(costs) else ""
 
 
 def epochs_of(least: int, most: Sequence[int]) -> str:

@@ -8,19 +8,18 @@ from __future__ import annotations
 
 import json
 import os
-import shlex
 import shutil
 import sys
 from collections import Counter
 from dataclasses import replace
 from functools import cached_property
-from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pytest
 
 from pytest_super.agents.identity import is_in_image
+from pytest_super.gates.next_steps import command_with
 from pytest_super.session.expected import Expected, expected_of, once_in_a_run, read_note
 from pytest_super.session.item import STORED, TaskItem
 from pytest_super.session.private_pytest import fixture_definitions, is_own
@@ -33,7 +32,7 @@ from pytest_super.store.stored_runs import scored_again
 from pytest_super.words import counted
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Sequence
 
     from pytest_super.store.results import TrialResult
     from pytest_super.tasks.task import Task
@@ -184,18 +183,10 @@ def is_known(item: TaskItem) -> bool:
 
 def line_to_go_on(config: pytest.Config, run: Run) -> str:
     """The command line that runs what is left of a run, for a shell."""
-    words = [str(word) for word in config.invocation_params.args]
-    # In front, because paths can follow after `--`.
-    words = [f"--super-resume={run.id}", *without_option(words, "--super-resume")]
+    arguments = [str(one) for one in config.invocation_params.args]
     is_module = os.path.basename(sys.argv[0]) == "__main__.py"
-    return f"to go on: {shlex.join([*(['python', '-m'] if is_module else []), 'pytest', *words])}"
-
-
-def without_option(words: Sequence[str], option: str) -> Iterator[str]:
-    """The words without an option and its value, which can be a word of its own."""
-    for before, word in pairwise(["", *words]):
-        if option not in (before, word) and not word.startswith(f"{option}="):
-            yield word
+    command = command_with(f"--super-resume={run.id}", arguments)
+    return f"to go on: {'python -m ' if is_module else ''}{command}"
 
 
 def taken_line(run: Path) -> str:

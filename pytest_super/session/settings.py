@@ -47,6 +47,8 @@ class Settings:
     """A file or a run's folder to compare with."""
     max_regression: float
     """In points: the drop that is to be excluded."""
+    drift: float
+    """In points: the standard deviation of what changes a whole run."""
     cannot_tell: str
     """What a run does that decides nothing: `pass`, `fail`, or `run-more`, by which `epochs` is a range."""
     min_compared: float
@@ -97,6 +99,7 @@ def read_settings(config: pytest.Config) -> Settings:
         must_solve=existing(config, "super_must_solve", values),
         baseline=absolute(config, "super_baseline", values),
         max_regression=values["super_max_regression"],
+        drift=values["super_drift"],
         resume=values["super_resume"] or "",
         cannot_tell=values["super_cannot_tell"],
         min_compared=values["super_min_compared"],

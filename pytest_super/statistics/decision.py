@@ -17,7 +17,6 @@ from pytest_super.statistics.difference import (
     Sample,
     Variance,
     between_tasks,
-    difference,
     difference_of,
     loss_of,
     moderated,
@@ -77,31 +76,6 @@ def verdict(found: Difference, margin: float, *, pass_level: float = LEVEL, leve
     if found.bounds(pass_level)[0] > -margin:
         return PASS
     return REGRESSED if found.bounds(level)[1] < 0 else CANNOT_TELL
-
-
-def verdict_whatever_errors(
-    pairs: Sequence[Pair], errors: Sequence[tuple[int, int]], margin: float, drift: float = 0.0
-) -> Verdict:
-    """The verdict, if it is the same whatever the trials that ended with an error would have shown.
-
-    `errors` has their numbers, of the baseline and of the candidate, for each pair, which can be without
-    values where it has errors. They are taken as the worst for the candidate and the best for the baseline,
-    and the other way round. `cannot tell` if these differ.
-    """
-    found = {
-        verdict(difference([filled(*one, value) for one in zip(pairs, errors, strict=True)], drift), margin)
-        for value in (0.0, 1.0)
-    }
-    return found.pop() if len(found) == 1 else CANNOT_TELL
-
-
-def filled(pair: Pair, errors: tuple[int, int], value: float) -> Pair:
-    """With this value for each error of the candidate, and the opposite one for those of the baseline."""
-    return replace(
-        pair,
-        baseline=[*pair.baseline, *[1 - value] * errors[0]],
-        candidate=[*pair.candidate, *[value] * errors[1]],
-    )
 
 
 def chance_of_no_drop(found: Difference) -> float:

@@ -84,7 +84,7 @@ def test_an_unchanged_agent_passes_although_it_misses_tasks(project: Project) ->
     result = run(project, TASKS[:8], *GATE)
     assert result.ret == pytest.ExitCode.OK
     result.stdout.fnmatch_lines([
-        "expert: 5 epochs against baseline.json finds a drop of * points in 80 % of runs, and passes *",
+        "expert: 5 epochs against baseline.json: 80 % chance to see a drop of * points, * % to pass *",
         "set     tasks  baseline  candidate  points*",
         "expert     12     0.667      0.667    +0.0*",
     ])  # fmt: skip

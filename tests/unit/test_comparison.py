@@ -285,10 +285,12 @@ def test_a_plan_says_what_cannot_be_found() -> None:
     base = side("main", many([1, 0] * 5, tasks=6))
     whole = plan_of(base, base.tasks, Epochs(3, 3), 0.1)
     lines = list(plan_lines(whole, base, 0.1))
-    assert lines[0].startswith("expert: 3 epochs against main finds a drop of ")
+    assert lines[0].startswith("expert: 3 epochs against main: 80 % chance to see a drop of ")
     assert lines[1] == ("expert: a drop of 10 points is below what can be found: use more epochs or tasks")
     part = plan_of(base, ["t000"], Epochs(1, 1), 0.1)
-    assert next(plan_lines(part, base, 0.1)).startswith("expert: 1 epoch against main finds no drop in 80 %")
+    assert next(plan_lines(part, base, 0.1)).startswith(
+        "expert: 1 epoch against main: no drop has an 80 % chance"
+    )
 
 
 def test_a_set_of_few_tasks_and_epochs_is_refused_by_name() -> None:
@@ -316,7 +318,9 @@ def test_epochs_follow_the_noise_of_the_baseline() -> None:
     assert found.epochs["new"] == 2
     [line] = plan_lines(found, base, 0.1)
     trials = 20 * (noisy + calm)
-    assert line.startswith(f"expert: 2 to {noisy} epochs (at most {trials} trials) against main finds a drop")
+    assert line.startswith(
+        f"expert: 2 to {noisy} epochs (at most {trials} trials) against main: 80 % chance to see a drop"
+    )
 
 
 def test_a_large_margin_needs_few_epochs_and_a_small_one_all() -> None:

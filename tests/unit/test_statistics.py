@@ -24,7 +24,6 @@ from pytest_super.statistics.decision import (
     is_refused,
     plan,
     verdict,
-    verdict_whatever_errors,
 )
 from pytest_super.statistics.difference import (
     PRIOR_VARIANCE,
@@ -36,7 +35,6 @@ from pytest_super.statistics.difference import (
 from pytest_super.statistics.epochs import schedule
 from pytest_super.statistics.looks import confidences
 from pytest_super.statistics.mean import TaskMean, general_mean, jeffreys
-from pytest_super.statistics.never_solved import never_solved
 from pytest_super.statistics.repeats import best_of, worst_of
 
 values = st.lists(st.sampled_from([0.0, 0.25, 0.5, 1.0]), min_size=1, max_size=6)
@@ -205,19 +203,6 @@ def test_a_drift_of_whole_runs_widens_the_bounds() -> None:
     assert difference(found, drift=0.02).bounds()[0] < difference(found).bounds()[0]
 
 
-@pytest.mark.parametrize(
-    ("failed", "errors", "expected"),
-    [(0, 1, PASS), (0, 40, CANNOT_TELL), (60, 5, REGRESSED), (12, 30, CANNOT_TELL)],
-)
-def test_a_verdict_that_errors_could_change_is_none(failed: int, errors: int, expected: str) -> None:
-    wrong = many(baseline=[1.0] * 5, candidate=[0.0, 0.0], tasks=failed)
-    right = many(baseline=[1.0] * 5, candidate=[1.0, 1.0], tasks=150 - failed)
-    # A task without a valid trial counts, too.
-    lost = Pair(baseline=[1.0] * 5, candidate=[])
-    counts = [(0, int(number < errors)) for number in range(150)]
-    assert verdict_whatever_errors([*wrong, *right, lost], [*counts, (0, 1)], 0.10) == expected
-
-
 def test_equal_runs_of_few_trials_pass_only_where_the_margin_allows_it() -> None:
     few = many(baseline=[1.0], candidate=[1.0], tasks=6)
     assert verdict(difference(few), 0.10) == CANNOT_TELL
@@ -357,17 +342,3 @@ def test_each_task_has_at_least_the_least_epochs_and_looks_see_more_and_more(
     assert len(found.fractions) == max(found.epochs) - least + 1
     assert found.fractions == sorted(set(found.fractions))
     assert found.fractions[-1] == 1.0
-
-
-# Tasks that were never solved
-
-
-def test_tasks_never_solved_can_be_left_out_by_a_baseline_of_enough_epochs() -> None:
-    once, never, often = [1.0, *[0.0] * 9], [0.0] * 10, [1.0, 0.0] * 5
-    found = never_solved([once, never, often, never], [1.0] * 4, epochs=3)
-    assert found.tasks == [1, 3]
-    # One of 40 trials solved a task that had not been solved before: so one of 20 would in these two.
-    assert found.value == pytest.approx(1 / 20)
-    assert never_solved([once, never], [1.0] * 2, epochs=4).tasks == []
-    assert never_solved([[0.0] * 9, often], [1.0] * 2, epochs=1).tasks == []
-    assert never_solved([often], [1.0], epochs=1).tasks == []
