@@ -226,7 +226,7 @@ def test_an_unchanged_run_passes_where_there_are_enough_trials_and_else_nobody_c
     assert list(comparison_lines(found))[-3:] == [
         "expert: cannot tell, it can be unchanged, and can be worse by 20 points or more",
         "the baseline itself is uncertain by 5.0 points in expert (standard error)",
-        "to find out, run more epochs, which count together with these: --super-epochs=2-7",
+        "to find out, run more epochs, which count together with these: --super-epochs=2-10",
     ]
 
 
