@@ -64,7 +64,8 @@ def earlier_runs(directory: Path, run: str, subject: Mapping[str, Any], baseline
     wanted = digest(subject)
     trials, looks = [], 0
     for folder in run_folders(directory):
-        if folder.name >= run:
+        # Ids of the same second are in no order, and a later run has no folder yet.
+        if folder.name == run:
             continue
         try:
             # First, because most runs are of another subject, and their results are long.
