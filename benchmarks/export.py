@@ -22,7 +22,7 @@ MEGABYTES = "300 MB"
 EXPORT = (
     "import shutil\nfrom pytest_super.report.export.formats import export_run",
     "shutil.rmtree(sys.argv[3], ignore_errors=True)\n"
-    "exported = export_run(Path(sys.argv[1]), sys.argv[2], Path(sys.argv[3]))\n"
+    "_, exported = export_run(Path(sys.argv[1]), sys.argv[2], Path(sys.argv[3]))\n"
     "assert not exported.unread",
 )
 BARE_CSV = (
