@@ -131,6 +131,7 @@ def test_a_program_in_a_container_without_network_reaches_its_model(project: pyt
     assert (result["solved"], result["isolated"], result["error"]) == (True, True, None)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("command", "reasons"),
     [

@@ -155,6 +155,7 @@ def test_the_gold_agent_solves_tasks_in_containers(
     assert all(json.loads(row)["isolated"] for row in rows)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("workers", [pytest.param((), marks=pytest.mark.slow), ("-n2",)], ids=["", "n2"])
 @pytest.mark.parametrize(
     "number", [signal.SIGKILL, signal.SIGINT, pytest.param(signal.SIGTERM, marks=pytest.mark.slow)]

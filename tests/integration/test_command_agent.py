@@ -274,6 +274,7 @@ def test_gigabytes_of_output_are_cut_in_the_middle(project: CommandProject) -> N
     assert len(observation) < 500_000
 
 
+@pytest.mark.slow
 def test_a_program_that_does_not_end_is_killed_when_compute_is_spent(project: CommandProject) -> None:
     project.add_task("a", limits={"compute": 2})
     project.add_task("b")
@@ -318,6 +319,7 @@ def super_model(super_budget):
 """
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="processes are observed by /proc")
 def test_what_a_program_computes_while_it_waits_for_the_model_is_charged(project: CommandProject) -> None:
     (project.path / "conftest.py").write_text(SLOW_MODEL)

@@ -80,6 +80,7 @@ def test_a_red_job_that_is_run_again_stays_red(project: Project) -> None:
     assert (told["super.look"], told["super.pooled"]) == ("2", f"{first}: 36")
 
 
+@pytest.mark.slow
 def test_a_changed_agent_begins_anew(project: Project) -> None:
     run(project, TASKS[:1], *GATE)
     project.write("skilled.py", f"{AGENT}\n# better\n")
@@ -194,6 +195,7 @@ def test_a_trial_that_was_taken_over_counts_once_and_its_look_counts(real: pytes
     assert len(read_lines(latest / "results.jsonl")) == 2
 
 
+@pytest.mark.slow
 def test_a_run_that_cannot_tell_prints_the_command_that_goes_on(project: Project) -> None:
     options = (
         "--super-baseline=baseline.json",

@@ -175,6 +175,7 @@ def test_a_call_that_outlasts_the_trials_wall_time_is_ended_and_charged(
     assert len(booked) == 1
 
 
+@pytest.mark.slow
 def test_failures_and_the_pauses_after_them_are_not_wall_time(gateway: Gateway, server: OpenAIServer) -> None:
     # The start of the gateway is not the provider's time either.
     trial(gateway).complete(ASK)
@@ -265,6 +266,7 @@ def test_a_provider_that_answers_is_not_to_blame_for_the_wall_limit(
     assert model.outage() is None
 
 
+@pytest.mark.slow
 def test_damaged_answers_are_retried_like_a_broken_connection(gateway: Gateway, server: OpenAIServer) -> None:
     server.reply(server.fault("damaged"), server.fault("damaged"), "an answer")
     assert trial(gateway).complete(ASK).text == "an answer"

@@ -271,6 +271,7 @@ def deaf(project: HostProject, source: str) -> str:
     return f"PIDS = {str(project.path / 'pids')!r}\n{DEAF}\n{source}\nwhile True: time.sleep(1)"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("limits", "source", "note"),
     [

@@ -51,6 +51,7 @@ def start(project: Project, shown: Terminal, *arguments: str) -> subprocess.Pope
     )
 
 
+@pytest.mark.slow
 def test_silence_is_filled_and_the_output_of_pytest_stays_as_it_is(project: Project) -> None:
     project.add_task("waits")
     with terminal() as shown:

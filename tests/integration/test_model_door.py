@@ -761,6 +761,7 @@ def test_a_silent_stream_is_given_up(own: tuple[str, Door]) -> None:
     assert time.monotonic() - began > 2
 
 
+@pytest.mark.slow
 def test_an_answer_is_whole_although_its_connection_goes_silent_after_its_end(to_openai: Door) -> None:
     to_openai.server.always({"text": "one two", "stops_at": "usage"})
     text = stream_of(to_openai, PATHS["chat"])

@@ -138,6 +138,7 @@ def test_short_processes_in_the_background_are_charged(metered: Metered) -> None
     metered.kernel.execute(STOP)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "hide",
     [
