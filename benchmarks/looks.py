@@ -56,7 +56,7 @@ def simulate(cell: Cell) -> Row:
     )
     verdicts, used, planned = [], [], []
     for _ in range(cell.runs):
-        rates = numpy.zeros(cell.tasks)
+        rates = beta(random, numpy.full(cell.tasks, MEAN), cell.correlation)
         # A suite that is lower cannot fall by the whole drop, and to pass would be right.
         while rates.mean() <= cell.drop:
             rates = beta(random, numpy.full(cell.tasks, MEAN), cell.correlation)
