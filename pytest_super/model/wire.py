@@ -15,6 +15,7 @@ from __future__ import annotations
 import json
 import socket
 import struct
+import sys
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
@@ -51,8 +52,13 @@ class Connection:
     @property
     def process(self) -> int:
         """The id of the process that listens, even if another does so at the same path by now."""
-        credentials = self._socket.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, struct.calcsize("3i"))
-        return int(struct.unpack("3i", credentials)[0])
+        if sys.platform == "linux":
+            size = struct.calcsize("3i")
+            credentials = self._socket.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, size)
+            return int(struct.unpack("3i", credentials)[0])
+        else:
+            # macOS: SOL_LOCAL and LOCAL_PEERPID, which Python does not name.
+            return self._socket.getsockopt(0, 2)
 
     def send(self, token: str, request: Line, body: bytes) -> None:
         """Raises OSError."""
