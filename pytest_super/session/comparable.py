@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from pytest_super.comparison.baseline import read_side
 from pytest_super.errors import SuperError
@@ -27,23 +27,22 @@ WHAT_TO_DO = "make the baseline anew (`pytest-super baseline update`), or go on 
 def refuse_few(items: Sequence[TaskItem], run: Run) -> None:
     """Note which tasks cannot be compared. Raises SuperError if the others are too few to decide."""
     assert run.settings.baseline is not None
-    side = read_side(run.settings.baseline)
-    tasks = {item.task.id: item for item in items}
-    once_in_a_run(run.path / NOTE, lambda: left_out(tasks.values(), side))
-    found = read_note(run.path / NOTE)
+    path, tasks = run.settings.baseline, {item.task.id: item for item in items}
+    note = once_in_a_run(run.path / NOTE, lambda: noted(tasks.values(), read_side(path)))
+    found = note["left_out"]
     comparable = len(tasks) - sum(map(len, found.values()))
     if comparable < run.settings.min_compared * len(tasks):
-        can = f"only {comparable} of {counted(len(tasks), 'task')} can be compared with {side.name}"
+        can = f"only {comparable} of {counted(len(tasks), 'task')} can be compared with {note['baseline']}"
         raise SuperError(f"{can}, so nothing has run: {'; '.join(reasons(found))}: {WHAT_TO_DO}")
 
 
-def left_out(items: Iterable[TaskItem], baseline: Side) -> dict[str, list[str]]:
-    """By the reason, the ids of the tasks that cannot be compared."""
+def noted(items: Iterable[TaskItem], baseline: Side) -> dict[str, Any]:
+    """The name of the baseline, and by the reason the ids of the tasks that cannot be compared."""
     found: dict[str, list[str]] = {}
     for item in items:
         if why := why_not(item, baseline):
             found.setdefault(why, []).append(item.task.id)
-    return found
+    return {"baseline": baseline.name, "left_out": found}
 
 
 def why_not(item: TaskItem, baseline: Side) -> str:
@@ -70,5 +69,5 @@ def reasons(found: Mapping[str, Sequence[str]]) -> Iterator[str]:
 
 def left_out_lines(run: Path) -> Iterator[str]:
     """The tasks of a run that will not be compared."""
-    for reason in reasons(read_note(run / NOTE)):
+    for reason in reasons(read_note(run / NOTE)["left_out"]):
         yield one_line(f"not compared: {reason}")

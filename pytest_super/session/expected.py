@@ -47,8 +47,8 @@ def expected_of(item: TaskItem) -> Expected:
     return Expected(**digests, scoring=now.scoring, metrics=frozenset(now.metrics))
 
 
-def once_in_a_run(note: Path, found: Callable[[], dict[str, Any]]) -> None:
-    """Write what the first process finds at the end of its collection; the others wait for it.
+def once_in_a_run(note: Path, found: Callable[[], dict[str, Any]]) -> dict[str, Any]:
+    """Write and return what the first process finds at the end of its collection; the others wait for it.
 
     xdist starts no trial before each worker has collected. Raises InfrastructureError, and what `found`
     raises.
@@ -59,6 +59,7 @@ def once_in_a_run(note: Path, found: Callable[[], dict[str, Any]]) -> None:
             fcntl.flock(file, fcntl.LOCK_EX)
             if not note.stat().st_size:
                 file.write(json.dumps(found()))
+    return read_note(note)
 
 
 def read_note(note: Path) -> dict[str, Any]:

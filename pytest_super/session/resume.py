@@ -77,8 +77,8 @@ class ResumedRun:
 
         Raises pytest.UsageError if the earlier run cannot be read, and InfrastructureError.
         """
-        once_in_a_run(self._path / NOTE, lambda: self.taken_of(items))
-        self._names = frozenset(read_note(self._path / NOTE)["taken"])
+        note = once_in_a_run(self._path / NOTE, lambda: self.taken_of(items))
+        self._names = frozenset(note["taken"])
 
     def taken_of(self, items: Sequence[TaskItem]) -> dict[str, Any]:
         """The names of the trials that are now in the run's folder, and why the others are not."""
