@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from datetime import date
 from math import inf, sqrt
 from statistics import fmean
-from typing import TYPE_CHECKING, Protocol, TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
+from pytest_super.comparison.matching import why_left_out
 from pytest_super.comparison.over_time import age_of
 from pytest_super.errors import SuperError
 from pytest_super.statistics.baseline import standard_error
@@ -49,15 +50,6 @@ def by_look(number: int) -> Confidence:
 def risk_of(look: int) -> float:
     """How likely a look is wrong at most, for each of its bounds."""
     return (1 - LEVEL) / look**2
-
-
-class Digests(Protocol):
-    """What must be equal where trials of a task are compared."""
-
-    @property
-    def conditions(self) -> str: ...
-    @property
-    def scoring(self) -> str: ...
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -210,34 +202,6 @@ def changed_shares(before: Counter[str], after: Counter[str]) -> list[tuple[str,
         if abs(shares[1] - shares[0]) >= max(0.05, 2.58 * deviation):
             found.append((reason, *shares))
     return found
-
-
-def why_left_out(baseline: Side, candidate: Side) -> Iterator[tuple[str, list[str]]]:
-    """The reasons, each with the tasks for which it is the first."""
-    both = [id for id in candidate.tasks if id in baseline.tasks]
-    pairs = {id: (baseline.tasks[id], candidate.tasks[id]) for id in both}
-    different: dict[str, list[str]] = {}
-    for id, (old, new) in pairs.items():
-        different.setdefault(why_different(old, new), []).append(id)
-    reasons = {
-        "its conditions differ between trials of one side": sorted({*baseline.mixed, *candidate.mixed}),
-        f"only in {baseline.name}": sorted(
-            baseline.tasks.keys() - candidate.tasks.keys() - {*candidate.mixed}
-        ),
-        f"only in {candidate.name}": sorted(
-            candidate.tasks.keys() - baseline.tasks.keys() - {*baseline.mixed}
-        ),
-        **different,
-    }
-    yield from ((reason, ids) for reason, ids in reasons.items() if reason and ids)
-
-
-def why_different(old: Digests, new: Digests) -> str:
-    """Why two trials of a task cannot be compared; "" if they can."""
-    before, after = (set(one.conditions.split()) for one in (old, new))
-    if names := sorted({part.partition("=")[0] for part in before ^ after}):
-        return f"other conditions ({', '.join(names)})"
-    return "" if old.scoring == new.scoring else "scored otherwise (answer, grader or metric)"
 
 
 def compared_sets(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from pytest_super.comparison.baseline import read_side
+from pytest_super.comparison.matching import why_different
 from pytest_super.errors import SuperError
 from pytest_super.session.expected import expected_of, once_in_a_run, read_note
 from pytest_super.session.start_ahead import OUTCOMES
@@ -47,8 +48,6 @@ def noted(items: Iterable[TaskItem], baseline: Side) -> dict[str, Any]:
 
 def why_not(item: TaskItem, baseline: Side) -> str:
     """ "" if the task can be compared, as far as is known."""
-    # Not at the top, for sessions without a baseline: they need no scipy.
-    from pytest_super.comparison.comparison import why_different
     from pytest_super.session.kernels import has_foreign_kernel
 
     if item.task.id not in baseline.tasks:
