@@ -1,0 +1,47 @@
+"""Which tasks of two sides can be compared, and why the others cannot."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Protocol
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from pytest_super.comparison.side import Side
+
+
+class Digests(Protocol):
+    """What must be equal where trials of a task are compared."""
+
+    @property
+    def conditions(self) -> str: ...
+    @property
+    def scoring(self) -> str: ...
+
+
+def why_left_out(baseline: Side, candidate: Side) -> Iterator[tuple[str, list[str]]]:
+    """The reasons, each with the tasks for which it is the first."""
+    both = [id for id in candidate.tasks if id in baseline.tasks]
+    pairs = {id: (baseline.tasks[id], candidate.tasks[id]) for id in both}
+    different: dict[str, list[str]] = {}
+    for id, (old, new) in pairs.items():
+        different.setdefault(why_different(old, new), []).append(id)
+    reasons = {
+        "its conditions differ between trials of one side": sorted({*baseline.mixed, *candidate.mixed}),
+        f"only in {baseline.name}": sorted(
+            baseline.tasks.keys() - candidate.tasks.keys() - {*candidate.mixed}
+        ),
+        f"only in {candidate.name}": sorted(
+            candidate.tasks.keys() - baseline.tasks.keys() - {*baseline.mixed}
+        ),
+        **different,
+    }
+    yield from ((reason, ids) for reason, ids in reasons.items() if reason and ids)
+
+
+def why_different(old: Digests, new: Digests) -> str:
+    """Why two trials of a task cannot be compared; "" if they can."""
+    before, after = (set(one.conditions.split()) for one in (old, new))
+    if names := sorted({part.partition("=")[0] for part in before ^ after}):
+        return f"other conditions ({', '.join(names)})"
+    return "" if old.scoring == new.scoring else "scored otherwise (answer, grader or metric)"
