@@ -14,7 +14,7 @@ from pytest_super.store.json_lines import UNREADABLE, disk_errors
 if TYPE_CHECKING:
     from pathlib import Path
 
-FORMAT = 1
+FORMAT = 2
 # Digits of means that nobody decides by, so that a file changes only where something did.
 DIGITS = 4
 
@@ -61,7 +61,7 @@ def read_baseline(path: Path) -> Side:
             subject=dict(data["subject"]),
             tasks={str(id): task_from(task) for id, task in data["tasks"].items()},
             trials=int(data["trials"]),
-            errors=int(data["errors"]),
+            errors={str(id): int(errors) for id, errors in data["errors"].items()},
             runs={str(run): date_of(day) for run, day in data.get("runs", {}).items()},
         )
     except FileNotFoundError:

@@ -9,6 +9,7 @@ from math import inf, sqrt
 from statistics import fmean
 from typing import TYPE_CHECKING, TypeAlias
 
+from pytest_super.comparison.errors import with_errors
 from pytest_super.comparison.matching import why_left_out
 from pytest_super.comparison.over_time import age_of
 from pytest_super.errors import SuperError
@@ -24,10 +25,9 @@ from pytest_super.statistics.decision import (
     verdict,
 )
 from pytest_super.statistics.difference import LEVEL, Difference, Pair, difference
-from pytest_super.statistics.errors import are_too_many
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from pytest_super.comparison.side import Side, TaskTrials
 
@@ -94,7 +94,9 @@ class SetComparison:
     """The confidence of each bound of its interval."""
     verdict: Verdict
     more: More | None = None
-    """What would decide; None if the verdict is one."""
+    """What would decide; None if the verdict is one, or is one without the errors."""
+    hidden: Verdict | None = None
+    """The verdict without the errors, if what these trials would have shown can change it."""
 
     @property
     def baseline_error(self) -> float:
@@ -111,6 +113,26 @@ class SetComparison:
     def is_refused(self) -> bool:
         """Whether it has too few tasks and epochs for any verdict."""
         return is_refused(self.difference)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Rule:
+    """How sets are decided."""
+
+    margin: float
+    confidence: Confidence
+    drift: float
+
+    def differences(self, pairs: Mapping[str, Sequence[Pair]]) -> dict[str, Difference]:
+        """Of the tasks of each set."""
+        return {name: difference(of_set, self.drift) for name, of_set in pairs.items()}
+
+    def verdicts(self, found: Mapping[str, Difference]) -> dict[str, Verdict]:
+        levels = holm_levels(found, self.confidence)
+        return {
+            name: verdict(one, self.margin, pass_level=self.confidence(name, 1), level=levels[name])
+            for name, one in found.items()
+        }
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -177,9 +199,9 @@ def compare(
         why = "; ".join(f"{reason}: {', '.join(ids[:5])}" for reason, ids in left_out.items())
         raise SuperError(f"{baseline.name} and {candidate.name} have no task that can be compared: {why}")
     look = candidate.looks + 1
-    sets = compared_sets(tasks, margin, confidence or by_look(look), by_look(look + 1), drift)
-    too_many = (side for side in (baseline, candidate) if are_too_many(side.errors, side.trials))
-    invalid = next(too_many, None)
+    rule = Rule(margin=margin, confidence=confidence or by_look(look), drift=drift)
+    sets = compared_sets(baseline, candidate, tasks, rule, by_look(look + 1))
+    invalid = next((side for side in (baseline, candidate) if side.has_too_many_errors), None)
     return Comparison(
         baseline=baseline,
         candidate=candidate,
@@ -205,37 +227,44 @@ def changed_shares(before: Counter[str], after: Counter[str]) -> list[tuple[str,
 
 
 def compared_sets(
-    tasks: Sequence[ComparedTask], margin: float, confidence: Confidence, next_look: Confidence, drift: float
+    baseline: Side, candidate: Side, tasks: Sequence[ComparedTask], rule: Rule, next_look: Confidence
 ) -> list[SetComparison]:
     names = sorted({one.baseline.set for one in tasks})
     own = {name: [one for one in tasks if one.baseline.set == name] for name in names}
-    found = {name: difference([one.pair for one in of_set], drift) for name, of_set in own.items()}
-    levels = holm_levels(found, confidence)
+    pairs = {name: [one.pair for one in of_set] for name, of_set in own.items()}
+    found = rule.differences(pairs)
+    valid = rule.verdicts(found)
+    extremes = [
+        rule.verdicts({name: one for name, one in rule.differences(filled).items() if name in own})
+        for filled in with_errors(baseline, candidate, [one.id for one in tasks])
+    ]
     compared = []
-    for name, of_set in own.items():
-        own_level = confidence(name, 1)
-        decided = verdict(found[name], margin, pass_level=own_level, level=levels[name])
-        pairs = [one.pair for one in of_set]
-        # With the strictest level of several sets.
-        more = more_for(pairs, margin, next_look(name, len(own)), drift) if decided == CANNOT_TELL else None
+    for name, decided in valid.items():
+        is_hidden = decided != CANNOT_TELL and any(one[name] != decided for one in extremes)
         compared.append(
             SetComparison(
                 set=name,
-                tasks=of_set,
+                tasks=own[name],
                 difference=found[name],
-                level=own_level,
-                verdict=decided,
-                more=more,
+                level=rule.confidence(name, 1),
+                verdict=CANNOT_TELL if is_hidden else decided,
+                # With the strictest level of several sets.
+                more=more_for(pairs[name], rule, next_look(name, len(own)))
+                if decided == CANNOT_TELL
+                else None,
+                hidden=decided if is_hidden else None,
             )
         )
     return compared
 
 
-def more_for(pairs: Sequence[Pair], margin: float, level: float, drift: float) -> More:
+def more_for(pairs: Sequence[Pair], rule: Rule, level: float) -> More:
     """A longer baseline pays where it saves more epochs of the candidate than it takes."""
     has = max(len(pair.baseline) for pair in pairs)
     lengths = (has, *(length for length in LONGER_BASELINES if length > has))
-    needed = {length: epochs_to_decide(pairs, margin, level, drift, least=length) for length in lengths}
+    needed = {
+        length: epochs_to_decide(pairs, rule.margin, level, rule.drift, least=length) for length in lengths
+    }
     total = {length: length + epochs for length, epochs in needed.items() if epochs is not None}
     best = min(total, key=lambda length: total[length], default=has)
     return More(epochs=needed[best], baseline=None if best == has else best)

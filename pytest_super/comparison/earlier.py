@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from pytest_super.digests import digest
-from pytest_super.statistics.errors import are_too_many
+from pytest_super.statistics.errors import decide_nothing
 from pytest_super.store.checked import checked_result
 from pytest_super.store.json_lines import UNREADABLE
 from pytest_super.store.run_folder import last_reruns, stored_results
@@ -90,4 +90,4 @@ def ended_trials(folder: Path) -> list[TrialResult]:
         for one in stored_results(folder)
     )
     ended = [one for one in last_reruns(results) if not one.is_interrupted]
-    return [] if are_too_many(sum(one.is_error for one in ended), len(ended)) else ended
+    return [] if decide_nothing(sum(one.is_error for one in ended), len(ended)) else ended

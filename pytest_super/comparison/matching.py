@@ -28,15 +28,22 @@ def why_left_out(baseline: Side, candidate: Side) -> Iterator[tuple[str, list[st
         different.setdefault(why_different(old, new), []).append(id)
     reasons = {
         "its conditions differ between trials of one side": sorted({*baseline.mixed, *candidate.mixed}),
-        f"only in {baseline.name}": sorted(
-            baseline.tasks.keys() - candidate.tasks.keys() - {*candidate.mixed}
-        ),
-        f"only in {candidate.name}": sorted(
-            candidate.tasks.keys() - baseline.tasks.keys() - {*baseline.mixed}
-        ),
+        **only_in(baseline, candidate),
+        **only_in(candidate, baseline),
         **different,
     }
     yield from ((reason, ids) for reason, ids in reasons.items() if reason and ids)
+
+
+def only_in(one: Side, other: Side) -> dict[str, list[str]]:
+    failed = only_errors(one, other)
+    absent = one.tasks.keys() - other.tasks.keys() - {*other.mixed, *failed}
+    return {f"all trials of {other.name} are errors": failed, f"only in {one.name}": sorted(absent)}
+
+
+def only_errors(one: Side, other: Side) -> list[str]:
+    """The tasks that one side has, and of which all trials of the other side are errors."""
+    return sorted((one.tasks.keys() & other.errors.keys()) - other.tasks.keys() - {*other.mixed})
 
 
 def why_different(old: Digests, new: Digests) -> str:

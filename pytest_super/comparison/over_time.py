@@ -65,7 +65,7 @@ def with_run(side: Side, added: Side) -> tuple[Side, dict[str, list[str]]]:
             for id in sorted(side.tasks.keys() | tasks.keys())
         },
         trials=side.trials + added.trials,
-        errors=side.errors + added.errors,
+        errors=dict(sorted((Counter(side.errors) + Counter(added.errors)).items())),
         runs=runs,
     ), {reason: ids for reason, ids in out.items() if ids}
 

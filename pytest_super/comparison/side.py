@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from pytest_super.errors import SuperError
 from pytest_super.metrics.numbers import is_number
+from pytest_super.statistics.errors import decide_nothing
 from pytest_super.store.json_lines import UNREADABLE
 from pytest_super.store.run_folder import last_results
 
@@ -74,7 +75,8 @@ class Side:
     subject: dict[str, Any]
     tasks: dict[str, TaskTrials]
     trials: int
-    errors: int
+    errors: dict[str, int] = field(default_factory=dict)
+    """How many trials of each task ended with an error; only of tasks that have one."""
     runs: dict[str, str] = field(default_factory=dict)
     """The runs that ran the trials, each with the date of its newest one; "" if that is not known."""
     mixed: list[str] = field(default_factory=list)
@@ -85,6 +87,11 @@ class Side:
     """How often earlier runs of the same subject were compared with the same baseline."""
     arguments: Sequence[str] = ()
     """The command line of a run that is compared as it ends, without the name of the program."""
+
+    @property
+    def has_too_many_errors(self) -> bool:
+        """Whether it decides nothing, whatever its valid trials say."""
+        return decide_nothing(sum(self.errors.values()), self.trials)
 
     @property
     def epochs(self) -> int:
@@ -126,7 +133,7 @@ def side_of(name: str, subject: dict[str, Any], results: Iterable[TrialResult]) 
             id: task_of(trials, name, list(runs)) for id, trials in sorted(by_task.items()) if id not in mixed
         },
         trials=len(ended),
-        errors=sum(one.is_error for one in ended),
+        errors=dict(sorted(Counter(one.id for one in ended if one.is_error).items())),
         runs=runs,
         mixed=mixed,
     )

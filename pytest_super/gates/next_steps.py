@@ -7,6 +7,7 @@ from math import fsum
 from typing import TYPE_CHECKING
 
 from pytest_super.gates.wording import (
+    BASELINE_AGAIN,
     LONGER_BASELINE,
     RUN_ERRORS_AGAIN,
     RUN_MORE,
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Sequence
 
     from pytest_super.comparison.comparison import Comparison, SetComparison
+    from pytest_super.comparison.side import Side
 
 
 def compared_lines(comparison: Comparison) -> Iterator[str]:
@@ -33,10 +35,12 @@ def compared_lines(comparison: Comparison) -> Iterator[str]:
 def next_lines(comparison: Comparison) -> Iterator[str]:
     """What to do about the sets on which there is no verdict."""
     if comparison.too_many_errors is not None:
-        if comparison.too_many_errors is comparison.candidate:
-            again = command_with("--super-resume=latest", comparison.candidate.arguments)
-            yield RUN_ERRORS_AGAIN.format(command=again)
+        yield errors_again(comparison, comparison.too_many_errors)
         return
+    if any(one.hidden is not None for one in comparison.sets):
+        yield errors_again(
+            comparison, comparison.candidate if comparison.candidate.errors else comparison.baseline
+        )
     epochs = []
     for one, more in ((one, one.more) for one in comparison.sets if one.more is not None):
         if more.epochs is None:
@@ -50,6 +54,12 @@ def next_lines(comparison: Comparison) -> Iterator[str]:
         most = max(*epochs, LEAST_EPOCHS + 1)
         option = f"--super-epochs={Epochs(LEAST_EPOCHS, most)}"
         yield RUN_MORE.format(command=command_with(option, comparison.candidate.arguments))
+
+
+def errors_again(comparison: Comparison, side: Side) -> str:
+    if side is comparison.baseline:
+        return BASELINE_AGAIN.format(run=side.run)
+    return RUN_ERRORS_AGAIN.format(command=command_with("--super-resume=latest", side.arguments))
 
 
 def longer_baseline(one: SetComparison, baseline: int, epochs: int) -> str:

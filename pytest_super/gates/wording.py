@@ -45,6 +45,9 @@ OF_SET: Mapping[decision.Verdict, str] = {
 }
 WORSE = "but worse by {least:.1f} to {most:.1f} points: "
 REFUSED = "{set}: cannot tell, fewer than 4 tasks (weights counted) decide nothing with fewer than 4 epochs"
+HIDDEN = (
+    "{set}: cannot tell, without the errors it is `{verdict}`, but what these trials hide can change that"
+)
 NOTHING_COMPARED = "nothing can be compared"
 SIDE_WITH_ERRORS = "{errors} of {trials} trials of {name} are errors: it decides nothing"
 POOLED = "with {runs}, of the same subject"
@@ -53,6 +56,10 @@ LUCK = "the baseline itself is uncertain by {errors} (standard error){age}"
 STOPS = "trials ended otherwise: {reasons}; look at some of them before you trust the verdict"
 # What to do if it cannot tell
 RUN_ERRORS_AGAIN = "to decide, run the errors again: {command}"
+BASELINE_AGAIN = (
+    "to decide, run the errors of the baseline again (--super-resume={run} with its subject), "
+    "and write it anew (`pytest-super baseline update`)"
+)
 RUN_MORE = "to find out, run more epochs, which count together with these: {command}"
 LONGER_BASELINE = (
     "{set}: the baseline's {has} limit this; with {baseline}{baseline_cost}, about {more}{cost} decide: "
@@ -72,6 +79,8 @@ SAVED_COST = ", about ${cost:.4f}"
 def of_set(one: SetComparison, margin: float) -> str:
     if one.is_refused:
         return REFUSED.format(set=one.set)
+    if one.hidden is not None:
+        return HIDDEN.format(set=one.set, verdict=one.hidden)
     low, high = one.difference.bounds(one.level)
     but = WORSE.format(least=-100 * high, most=-100 * low) if high < 0 else ""
     return OF_SET[one.verdict].format(set=one.set, margin=100 * margin, but=but)
@@ -82,7 +91,7 @@ def why_undecided(comparison: Comparison) -> str:
     side = comparison.too_many_errors
     if side is None:
         return ""
-    return SIDE_WITH_ERRORS.format(errors=side.errors, trials=side.trials, name=side.name)
+    return SIDE_WITH_ERRORS.format(errors=sum(side.errors.values()), trials=side.trials, name=side.name)
 
 
 def decided_lines(comparison: Comparison) -> Iterator[str]:

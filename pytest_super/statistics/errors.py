@@ -12,3 +12,11 @@ ROUNDING = 1e-9
 def are_too_many(errors: int, trials: int, limit: float = MAX_ERRORS) -> bool:
     """Whether more than the share `limit` of the trials are errors."""
     return errors > limit * trials + ROUNDING
+
+
+def decide_nothing(errors: int, trials: int) -> bool:
+    """Whether one side of a comparison has too many errors to be one.
+
+    A single one never is: of fewer than 20 trials it is more than the share, and what it hides has bounds.
+    """
+    return errors > 1 and are_too_many(errors, trials)

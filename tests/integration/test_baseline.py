@@ -260,7 +260,7 @@ def test_a_baseline_of_wrong_types_is_one_message(
     result.stderr.fnmatch_lines(["ERROR: --super-baseline: *is no baseline*"])
 
 
-@pytest.mark.parametrize("text", ["", "[]", "[" * 100_000, '{"format": 1, "tasks": {}, "trials": Infinity}'])
+@pytest.mark.parametrize("text", ["", "[]", "[" * 100_000, '{"format": 2, "tasks": {}, "trials": Infinity}'])
 def test_a_damaged_baseline_is_one_message(project: Project, baseline: Path, text: str) -> None:
     baseline.write_text(text)
     result = run(project, [], f"--super-baseline={baseline}")

@@ -517,7 +517,7 @@ def test_an_ini_file_can_set_the_agent_and_every_option(project: Project) -> Non
     project.write("given/run.json", "{}")
     project.write("must.txt", "right")
     write_baseline(
-        project.path / "given.json", Side(name="", run="", subject={}, tasks={}, trials=0, errors=0)
+        project.path / "given.json", Side(name="", run="", subject={}, tasks={}, trials=0)
     )
 
     def seen(*arguments: str) -> tuple[dict[str, Any], str]:

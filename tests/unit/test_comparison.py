@@ -38,7 +38,7 @@ def task(values: Sequence[float], **changes: Any) -> TaskTrials:
 def side(name: str, tasks: Mapping[str, TaskTrials], **changes: Any) -> Side:
     trials = sum(len(one.values) for one in tasks.values())
     plain = Side(
-        name=name, run=name, subject={"agent": "a", "model": "m"}, tasks=dict(tasks), trials=trials, errors=0
+        name=name, run=name, subject={"agent": "a", "model": "m"}, tasks=dict(tasks), trials=trials
     )
     return replace(plain, **changes)
 
@@ -82,7 +82,7 @@ def test_a_side_has_the_valid_trials_by_task() -> None:
     )
     assert list(found.tasks) == ["a"]
     assert (found.tasks["a"].values, found.tasks["a"].cost_usd) == ([1.0, 0.5], 2.0)
-    assert (found.trials, found.errors) == (4, 1)
+    assert (found.trials, found.errors) == (4, {"b": 1})
 
 
 def test_trials_of_a_task_that_changed_meanwhile_are_never_mixed() -> None:
@@ -94,7 +94,7 @@ def test_trials_of_a_task_that_changed_meanwhile_are_never_mixed() -> None:
 
 
 def test_a_baseline_is_read_as_it_was_written_and_has_a_line_for_each_task(tmp_path: Path) -> None:
-    written = side("run", {"b": task([1, 0]), "a": task([0.5], cost_usd=None, weight=1 / 3)}, errors=1)
+    written = side("run", {"b": task([1, 0]), "a": task([0.5], cost_usd=None, weight=1 / 3)}, errors={"a": 1})
     path = tmp_path / "baseline.json"
     write_baseline(path, written)
     assert replace(read_side(path), name="run") == replace(written, tasks=dict(sorted(written.tasks.items())))
@@ -112,8 +112,8 @@ def test_a_baseline_is_read_as_it_was_written_and_has_a_line_for_each_task(tmp_p
         (None, "there is no baseline"),
         ("{", "is no baseline"),
         ("[]", "is no baseline"),
-        ('{"format": 9}', "its format is 9, not 1"),
-        ('{"format": 1, "subject": {}, "trials": 1, "errors": 0, "tasks": {"a": {}}}', "is no baseline"),
+        ('{"format": 9}', "its format is 9, not 2"),
+        ('{"format": 2, "subject": {}, "trials": 1, "errors": {}, "tasks": {"a": {}}}', "is no baseline"),
     ],
 )
 def test_a_bad_baseline_is_refused_with_its_path(tmp_path: Path, text: str | None, message: str) -> None:
@@ -232,12 +232,40 @@ def test_an_unchanged_run_passes_where_there_are_enough_trials_and_else_nobody_c
 
 def test_a_run_with_many_errors_decides_nothing() -> None:
     same = many([1] * 5, tasks=100)
-    found = compare(side("old", same), side("new", same, errors=30), 0.1)
+    found = compare(side("old", same), side("new", same, errors={"t000": 30}), 0.1)
     assert found.verdict == "cannot tell"
     *others, why, last = comparison_lines(found)
     assert why == "30 of 500 trials of new are errors: it decides nothing"
     assert last == "to decide, run the errors again: --super-resume=latest"
     assert not any("pass" in line for line in others)
+
+
+def without(tasks: Mapping[str, TaskTrials], *ids: str) -> dict[str, TaskTrials]:
+    return {id: one for id, one in tasks.items() if id not in ids}
+
+
+@pytest.mark.parametrize("is_baseline", [False, True])
+def test_errors_that_can_hide_another_verdict_leave_it_open(is_baseline: bool) -> None:
+    # They can hide a drop by 4.4 points, or a baseline that was better by as much.
+    value = 0.5 if is_baseline else 1.0
+    whole = many([value] * 3)
+    errors = {"t000": 3, "t001": 3}
+    part = side("part", without(whole, *errors), trials=len(whole) * 3, errors=errors)
+    sides = (part, side("new", whole)) if is_baseline else (side("old", whole), part)
+    found = compare(*sides, 0.02 if is_baseline else 0.04)
+    assert found.verdict == "cannot tell"
+    assert compare(sides[0], sides[1], 0.2).verdict == "pass"
+    *_, verdict, luck, what_to_do = comparison_lines(found)
+    assert "without the errors it is `pass`, but what these trials hide can change that" in verdict
+    assert what_to_do.startswith("to decide, run the errors ")
+    assert ("of the baseline" in what_to_do) == is_baseline
+    assert found.left_out == {"all trials of part are errors": ["t000", "t001"]}
+
+
+def test_one_error_leaves_a_verdict_that_it_cannot_change_in_few_trials_too() -> None:
+    lost = many([0.0], tasks=10)
+    broken = side("new", without(lost, "t000"), trials=10, errors={"t000": 1})
+    assert compare(side("old", many([1.0] * 3, tasks=10)), broken, 0.1).verdict == "regressed"
 
 
 def test_several_sets_give_no_more_false_alarms_than_one() -> None:

@@ -1,0 +1,47 @@
+"""What trials that ended with an error could have shown: a verdict holds whatever that is, or it is none.
+
+Errors need not hit all tasks alike: those that hit only trials that would have failed hide a drop.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from typing import TYPE_CHECKING
+
+from pytest_super.comparison.matching import only_errors
+from pytest_super.statistics.difference import Pair
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from pytest_super.comparison.side import Side
+
+
+def with_errors(baseline: Side, candidate: Side, compared: Sequence[str]) -> Iterator[dict[str, list[Pair]]]:
+    """By set, the values of both sides if the errors would have been worst, and best, for the candidate.
+
+    Nothing without errors. `compared` are the ids of the tasks of which both sides have valid trials.
+    """
+    ids = [*compared, *only_errors(baseline, candidate), *only_errors(candidate, baseline)]
+    if candidate.errors.keys() & ids or baseline.errors.keys() & ids:
+        yield filled(baseline, candidate, ids, 0.0)
+        yield filled(baseline, candidate, ids, 1.0)
+
+
+def filled(baseline: Side, candidate: Side, ids: Sequence[str], value: float) -> dict[str, list[Pair]]:
+    """With this value for each error of the candidate, and the opposite one for those of the baseline."""
+    pairs = defaultdict(list)
+    for id in ids:
+        known = candidate.tasks.get(id) or baseline.tasks[id]
+        pair = Pair(
+            baseline=values_of(baseline, id, 1 - value),
+            candidate=values_of(candidate, id, value),
+            weight=known.weight,
+        )
+        pairs[known.set].append(pair)
+    return pairs
+
+
+def values_of(side: Side, id: str, of_error: float) -> list[float]:
+    valid = side.tasks[id].values if id in side.tasks else []
+    return [*valid, *[of_error] * side.errors.get(id, 0)]
