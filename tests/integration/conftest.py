@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import tempfile
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -176,6 +177,13 @@ def no_isolation(monkeypatch: pytest.MonkeyPatch) -> None:
     """A machine without a container engine and without bubblewrap."""
     monkeypatch.setenv("DOCKER_HOST", "unix:///nonexistent")
     monkeypatch.setenv("PATH", "/nonexistent")
+
+
+@pytest.fixture
+def own_temporary_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The temporary files of runs in this process and of their programs are in the test's folder."""
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    monkeypatch.setattr(tempfile, "tempdir", None)
 
 
 class ProgramProject(Folder):

@@ -31,7 +31,7 @@ class HostProject(ProgramProject):
         return f"--super-agent=host-command: P={self.path}; PY={sys.executable}; {command}"
 
     def run(self, command: str, *arguments: str) -> dict[str, Any]:
-        self.outcome = self.pytester.runpytest_subprocess(self.agent(command), *OPTIONS, *arguments)
+        self.outcome = self.pytester.runpytest(self.agent(command), *OPTIONS, *arguments)
         return self.results[-1]
 
     def run_python(self, source: str, *arguments: str) -> dict[str, Any]:
@@ -49,9 +49,7 @@ class HostProject(ProgramProject):
 
 
 @pytest.fixture
-def project(pytester: pytest.Pytester, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> HostProject:
-    # Where programs run.
-    monkeypatch.setenv("TMPDIR", str(tmp_path))
+def project(pytester: pytest.Pytester, own_temporary_files: None) -> HostProject:  # noqa: ARG001
     return HostProject(pytester)
 
 

@@ -10,7 +10,6 @@ import subprocess
 import sys
 import urllib.error
 import urllib.request
-from typing import TYPE_CHECKING
 
 import pytest
 
@@ -23,9 +22,6 @@ from pytest_super.trial.observation import STILL_RUNNING
 from tests.integration.conftest import SCRIPT, read_lines
 from tests.integration.test_host_command import HostProject
 from tests.pages import example
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 # Not in an environment with the lowest versions, of which the SDK needs newer ones.
 pytest.importorskip("mcp")
@@ -84,9 +80,7 @@ class ToolProject(HostProject):
 
 
 @pytest.fixture
-def project(pytester: pytest.Pytester, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> ToolProject:
-    # Where programs run.
-    monkeypatch.setenv("TMPDIR", str(tmp_path))
+def project(pytester: pytest.Pytester, own_temporary_files: None) -> ToolProject:  # noqa: ARG001
     return ToolProject(pytester)
 
 

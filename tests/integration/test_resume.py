@@ -62,14 +62,25 @@ def add(project: pytest.Pytester, id: str, **changes: Any) -> None:
     (project.path / f"{id}.task.yaml").write_text(yaml.safe_dump(task))
 
 
-COMMAND = (sys.executable, "-m", "pytest", "--super-agent=mine:Agent", ".")
+OPTIONS = ("--super-agent=mine:Agent", ".")
+COMMAND = (sys.executable, "-m", "pytest", *OPTIONS)
 
 
 def run(project: pytest.Pytester, *options: str) -> tuple[subprocess.CompletedProcess[str], str]:
     """The run, and the tasks that really ran."""
     (project.path / "ran.txt").write_text("")
+    ended = project.runpytest(*OPTIONS, *options)
+    ran = subprocess.CompletedProcess(options, int(ended.ret), str(ended.stdout), str(ended.stderr))
+    return ran, " ".join(sorted(ran_file(project).split()))
+
+
+def run_in_subprocess(
+    project: pytest.Pytester, *options: str
+) -> tuple[subprocess.CompletedProcess[str], str]:
+    """Where a test changes what the agent imports, or looks at the command line."""
+    (project.path / "ran.txt").write_text("")
     ran = subprocess.run([*COMMAND, *options], cwd=project.path, text=True, capture_output=True, check=False)
-    return ran, " ".join(sorted((project.path / "ran.txt").read_text().split()))
+    return ran, " ".join(sorted(ran_file(project).split()))
 
 
 def results(project: pytest.Pytester) -> dict[str, dict[str, Any]]:
@@ -113,14 +124,16 @@ def test_workers_take_trials_over_too_and_a_resumed_run_can_be_resumed(project: 
 @pytest.mark.slow
 @pytest.mark.parametrize("change", ["agent", "imported", "task", "scoring", "epochs"])
 def test_what_changed_runs_again(project: pytest.Pytester, change: str) -> None:
-    run(project)
+    run_in_subprocess(project)
     if change == "agent":
         (project.path / "mine.py").write_text(AGENT + "\n# better\n")
     elif change == "imported":
         (project.path / "tools.py").write_text("# better\n")
     elif change != "epochs":
         add(project, "a", **({"query": "Is it?"} if change == "task" else {"tolerance": 0.5}))
-    _, ran = run(project, "--super-resume=latest", *(["--super-epochs=2"] if change == "epochs" else []))
+    _, ran = run_in_subprocess(
+        project, "--super-resume=latest", *(["--super-epochs=2"] if change == "epochs" else [])
+    )
     # With a second epoch, only that runs.
     assert ran == {"agent": "a b", "imported": "a b", "task": "a", "scoring": "a", "epochs": "a b"}[change]
 
@@ -270,14 +283,14 @@ def test_a_run_that_takes_nothing_over_says_why_before_its_first_trial(
     if change == "errors":
         project.makeconftest(BROKEN.replace('result.id == "a"', "True"))
         (project.path / "broken").touch()
-    run(project)
+    run_in_subprocess(project)
     options = {"parameters": ["--super-temperature=0.5"], "mount": ["--super-mount=/tmp:/data"]}
     fields: dict[str, dict[str, Any]] = {"task": {"query": "Is it?"}, "scoring": {"tolerance": 0.5}}
     if change == "agent":
         (project.path / "tools.py").write_text("# better")
     for id in ("a", "b"):
         add(project, id, **fields.get(change, {}))
-    again, _ = run(project, "--super-resume=latest", *options.get(change, []))
+    again, _ = run_in_subprocess(project, "--super-resume=latest", *options.get(change, []))
     (line,) = re.findall(r"resume: no trial taken over from \S+, 2 trials to run: (.*)", again.stdout)
     assert line == reason
     assert again.stdout.index("resume: ") < again.stdout.index("a.task.yaml ")
@@ -316,12 +329,12 @@ def test_ctrl_c_prints_the_command_line_that_goes_on(
 @pytest.mark.slow
 def test_the_command_line_that_goes_on_names_the_newest_run(project: pytest.Pytester) -> None:
     add(project, "0")
-    ran, _ = run(project, "-x")
+    ran, _ = run_in_subprocess(project, "-x")
     assert (
         f"to go on: python -m pytest --super-resume={latest(project)} --super-agent=mine:Agent . -x"
         in ran.stdout
     )
-    again, _ = run(project, "-x", "--super-resume", "latest")
+    again, _ = run_in_subprocess(project, "-x", "--super-resume", "latest")
     (line,) = [line for line in again.stdout.splitlines() if line.startswith("to go on: ")]
     assert line.count("--super-resume") == 1
     assert f"--super-resume={latest(project)} " in line
