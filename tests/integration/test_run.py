@@ -516,9 +516,7 @@ def test_an_ini_file_can_set_the_agent_and_every_option(project: Project) -> Non
     (project.path / "given.txt").touch()
     project.write("given/run.json", "{}")
     project.write("must.txt", "right")
-    write_baseline(
-        project.path / "given.json", Side(name="", run="", subject={}, tasks={}, trials=0)
-    )
+    write_baseline(project.path / "given.json", Side(name="", run="", subject={}, tasks={}, trials=0))
 
     def seen(*arguments: str) -> tuple[dict[str, Any], str]:
         config = project.pytester.parseconfigure(*arguments)

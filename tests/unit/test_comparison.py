@@ -37,9 +37,7 @@ def task(values: Sequence[float], **changes: Any) -> TaskTrials:
 
 def side(name: str, tasks: Mapping[str, TaskTrials], **changes: Any) -> Side:
     trials = sum(len(one.values) for one in tasks.values())
-    plain = Side(
-        name=name, run=name, subject={"agent": "a", "model": "m"}, tasks=dict(tasks), trials=trials
-    )
+    plain = Side(name=name, run=name, subject={"agent": "a", "model": "m"}, tasks=dict(tasks), trials=trials)
     return replace(plain, **changes)
 
 
@@ -255,7 +253,7 @@ def test_errors_that_can_hide_another_verdict_leave_it_open(is_baseline: bool) -
     found = compare(*sides, 0.02 if is_baseline else 0.04)
     assert found.verdict == "cannot tell"
     assert compare(sides[0], sides[1], 0.2).verdict == "pass"
-    *_, verdict, luck, what_to_do = comparison_lines(found)
+    *_, verdict, _luck, what_to_do = comparison_lines(found)
     assert "without the errors it is `pass`, but what these trials hide can change that" in verdict
     assert what_to_do.startswith("to decide, run the errors ")
     assert ("of the baseline" in what_to_do) == is_baseline
