@@ -28,7 +28,6 @@ if TYPE_CHECKING:
     from pytest_super.model.protocols.protocol import Body, Event, Request, Site, WireProtocol
     from pytest_super.model.provider import Relay
 
-COUNT_SECONDS = 30.0
 CONNECT_SECONDS = 60.0
 # In a refusal: OpenAI lets some models answer as a stream to verified organizations alone, and some servers
 # know no `stream_options`.
@@ -76,23 +75,6 @@ class ProviderServer:
         body = await self._read(protocol, request, passed, relay, is_stream=False)
         self._streams = False
         return body
-
-    async def count(self, protocol: WireProtocol, request: Request, passed: Mapping[str, str]) -> Body | None:
-        """The provider's own count of a request; None if it says nothing that helps."""
-        url = protocol.count_address(self._base(protocol), self._known.name) if self.speaks(protocol) else ""
-        if not url:
-            return None
-        try:
-            response = await self._client.post(
-                url,
-                headers=self._headers(protocol, passed),
-                json=protocol.count_content(request, self._known.name),
-                timeout=COUNT_SECONDS,
-            )
-            answer = response.json() if response.status_code == 200 else None
-        except (httpx.HTTPError, ModelCallError, ValueError):
-            return None
-        return answer if isinstance(answer, dict) else None
 
     async def _read(
         self,

@@ -84,11 +84,6 @@ class NamedModel(ModelProvider):
         # Outside of the handler: what is handled would be a cause of the next failure.
         raise await self._decided(failed, protocol)
 
-    async def count_tokens(
-        self, protocol: WireProtocol, request: Request, headers: Mapping[str, str]
-    ) -> Body | None:
-        return await self._server.count(protocol, request, headers)
-
     async def _decided(self, denied: ModelCallError, protocol: WireProtocol) -> ModelCallError:
         """For DENIED: FATAL if the provider denies a harmless question as well, otherwise REFUSED.
 

@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping
 
     from pytest_super.model.completion import Usage
-    from pytest_super.model.protocols.protocol import Body, Event, Request, WireProtocol
+    from pytest_super.model.protocols.protocol import Event, Request, WireProtocol
     from pytest_super.model.token_estimate import MaxUsage
 
     Relay = Callable[[list[Event]], Awaitable[None]]
@@ -88,12 +88,3 @@ class ModelProvider(Protocol):
         stream. Raises NotSpokenError, once, and ModelCallError, which is final if events were relayed before.
         """
         raise NotSpokenError
-
-    async def count_tokens(
-        self,
-        protocol: WireProtocol,  # noqa: ARG002
-        request: Request,  # noqa: ARG002
-        headers: Mapping[str, str],  # noqa: ARG002
-    ) -> Body | None:
-        """The provider's own answer to a request for its number of tokens; None if it gives none."""
-        return None

@@ -111,20 +111,12 @@ class WireProtocol(Protocol):
     def address(self, base: str, model: str, *, is_stream: bool) -> str:
         """The URL of requests below a base URL. Some protocols name the model there, or the stream."""
 
-    def count_address(self, base: str, model: str) -> str:  # noqa: ARG002
-        """The URL of requests for a number of tokens; "" if the provider does not count."""
-        return ""
-
     def headers(self, key: str) -> dict[str, str]:
         """Those of each request."""
 
     def content(self, request: Request, model: str, *, is_stream: bool) -> Request:
         """The body of a request for a stream, or for the whole answer at once."""
         return {**request, "model": model, "stream": is_stream}
-
-    def count_content(self, request: Request, model: str) -> Request:
-        """The body of a request for a number of tokens."""
-        return {**request, "model": model}
 
     def with_defaults(self, request: Request, parameters: Request) -> Request:
         """The request; where it is silent, with the user's parameters, named as in chat completions."""
