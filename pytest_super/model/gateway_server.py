@@ -13,13 +13,13 @@ from math import inf
 from typing import TYPE_CHECKING, Any
 
 from pytest_super.json_values import plain
-from pytest_super.model.caller import Asked
 from pytest_super.model.completion import BudgetSpentError
 from pytest_super.model.failures import Failure, ModelCallError, error_data
 from pytest_super.model.protocols.exchange import exchange
 from pytest_super.model.protocols.protocol import headers_for, invalid, reading
 from pytest_super.model.protocols.registry import ROUTES
 from pytest_super.model.protocols.route import Route
+from pytest_super.model.provider import Asked
 from pytest_super.model.settings import CallingTrial
 from pytest_super.model.token_estimate import estimate_tokens
 from pytest_super.model.wire import EVENTS, LAST, WAITS, token_line
@@ -165,7 +165,8 @@ class GatewayServer:
             self.caller.retry.limiter.end_head_start()
             lines.relay("".join(protocol.relayed(event, given) for event in events))
 
-        asked = Asked(protocol, request, chat, headers_for(protocol, headers), relay if is_stream else None)
+        passed = headers_for(protocol, headers)
+        asked = Asked(protocol, request, chat, headers=passed, relay=relay if is_stream else None)
         answer = await self.caller.complete(trial, asked)
         waited = self.caller.ledger.account(trial.name).waiting.seconds
         facts = {**answer.facts(), "removed": removed, "waited_seconds": waited}

@@ -61,7 +61,7 @@ def part_events(holder: str, kind: str, part: dict[str, Any], place: dict[str, A
 
 
 def said_events(kind: str, field: str, holder: dict[str, Any], place: dict[str, Any]) -> Iterator[Event]:
-    logs = {"logprobs": []} if kind == "output_text" else {}
+    logs: dict[str, Any] = {"logprobs": []} if kind == "output_text" else {}
     said = text_of(holder.get(field))
     yield {"type": f"response.{kind}.delta", **place, "delta": said, **logs}
     yield {"type": f"response.{kind}.done", **place, field: said, **logs}
