@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from contextlib import suppress
-from dataclasses import replace
 from math import ceil
 from typing import TYPE_CHECKING, Any
 
@@ -65,10 +64,13 @@ class NamedModel(ModelProvider):
         """One answer; the number of the call makes no difference. Raises ModelCallError."""
         if not self._known.provider:
             raise ModelCallError(Failure.FATAL, f"{self.model}: {NO_PROVIDER}")
-        if asked.protocol is not COMMON and self._server.speaks(asked.protocol):
+        if asked.protocol is COMMON:
+            return await self._ask(asked)
+        if self._server.speaks(asked.protocol):
             with suppress(NotSpokenError):
                 return await self._ask(asked)
-        return await self._ask(replace(asked, protocol=COMMON, request=asked.chat))
+        # Nothing is relayed: the client speaks another protocol.
+        return await self._ask(Asked(COMMON, asked.chat, asked.chat))
 
     async def _ask(self, asked: Asked) -> Answer:
         """The answer, in the protocol of `asked`. Raises NotSpokenError, once, and ModelCallError."""
