@@ -33,8 +33,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
 KEY = "sk-a-key-that-no-message-may-hold"
-# What Anthropic's `count_tokens` says to every prompt.
-COUNTED = 17
 # A handler that nobody releases must not outlive its test for ever.
 LONGEST_HANG = 60.0
 ERRORS: dict[str, tuple[int, dict[str, Any]]] = {
@@ -154,9 +152,6 @@ class OpenAIServer:
         # Old versions of litellm want the model in `api_base`, and others put it after that.
         gemini = re.compile(r"(/v1beta)?(/models/[^/]+)+:(streamGenerateContent|generateContent)$")
         self.http.expect_request(gemini, method="POST").respond_with_handler(self._respond)
-        self.http.expect_request("/v1/messages/count_tokens").respond_with_json({"input_tokens": COUNTED})
-        counting = re.compile(r"/v1beta/models/[^/]+:countTokens$")
-        self.http.expect_request(counting).respond_with_json({"totalTokens": COUNTED})
 
     @property
     def base_url(self) -> str:

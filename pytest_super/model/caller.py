@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import defaultdict
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -16,17 +16,16 @@ from pytest_super.model.failures import Failure, ModelCallError, error_data
 from pytest_super.model.ledger import Ledger
 from pytest_super.model.protocols.protocol import reading
 from pytest_super.model.protocols.registry import COMMON
-from pytest_super.model.provider import NotSpokenError
 from pytest_super.model.retry import Tries
 from pytest_super.model.token_estimate import UNBOUNDED, count_characters
 from pytest_super.store.json_lines import append, to_line
 from pytest_super.store.trajectory import now
 
 if TYPE_CHECKING:
-    from collections.abc import Coroutine, Iterator, Mapping
+    from collections.abc import Coroutine, Iterator
 
-    from pytest_super.model.protocols.protocol import Request, WireProtocol
-    from pytest_super.model.provider import Answer, ModelProvider, Relay
+    from pytest_super.model.protocols.protocol import Request
+    from pytest_super.model.provider import Answer, Asked, ModelProvider
     from pytest_super.model.retry import RetryPolicy
     from pytest_super.model.settings import CallingTrial, ModelSettings
     from pytest_super.model.token_estimate import MaxUsage
@@ -39,20 +38,6 @@ NO_PRICE = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Asked:
-    """What a client asks: a request in plain JSON values, with the fields that a provider may see."""
-
-    protocol: WireProtocol
-    request: Request
-    chat: Request
-    """The same as a chat completion."""
-    headers: Mapping[str, str]
-    """Those of the client that the protocol's own provider gets."""
-    relay: Relay | None
-    """Gets the events of the answer, if the client wants a stream and the provider speaks its protocol."""
-
-
 # Compared by identity: calls are kept in a set, and two of them can have the same request.
 @dataclass(kw_only=True, eq=False)
 class ModelCall:
@@ -60,10 +45,6 @@ class ModelCall:
 
     trial: CallingTrial
     asked: Asked
-    own: Request
-    """The request in the client's protocol, with the user's parameters."""
-    request: Request
-    """The same as a chat completion, which also says how large it is."""
     characters: int
     most: MaxUsage
     """For each attempt."""
@@ -109,7 +90,9 @@ class Caller:
         return "" if call is None else self.retry.waits_for(call.tries)
 
     async def complete(self, trial: CallingTrial, asked: Asked) -> Answer:
-        """The answer to one request, in its protocol. Raises BudgetSpentError and ModelCallError.
+        """The answer to one request, in its protocol; `asked` has no parameters of the user yet.
+
+        Raises BudgetSpentError and ModelCallError.
 
         When this is cancelled, because the client has left, the call is not tried again. An attempt that the
         provider is working on continues and is booked, because it is charged anyway.
@@ -135,15 +118,14 @@ class Caller:
             under_way.remove(call)
 
     def _read_call(self, trial: CallingTrial, asked: Asked) -> ModelCall:
-        request = self._prepare(trial, asked.chat)
+        chat = self._prepare(trial, asked.chat)
+        is_chat = asked.protocol is COMMON
         own = asked.protocol.with_defaults(asked.request, self.settings.parameters)
         return ModelCall(
             trial=trial,
-            asked=asked,
-            own=request if asked.protocol is COMMON else own,
-            request=request,
-            characters=count_characters(request),
-            most=UNBOUNDED if asked.protocol.has_files(own) else self.provider.max_usage(request),
+            asked=replace(asked, request=chat if is_chat else own, chat=chat, task=trial.task),
+            characters=count_characters(chat),
+            most=UNBOUNDED if asked.protocol.has_files(own) else self.provider.max_usage(chat),
         )
 
     def _prepare(self, trial: CallingTrial, chat: Request) -> Request:
@@ -165,7 +147,7 @@ class Caller:
         # A script chooses an answer by the number of calls that have ended, so a retry gets the same one.
         try:
             with account.waiting.attempt():
-                answer, is_chat = await self._ask(call, account.answered + 1)
+                answer = await self.provider.ask(call.asked, account.answered + 1)
         except ModelCallError as error:
             # A final failure uses up an answer, too, or a script could not continue after an error.
             account.answered += error.is_final
@@ -183,20 +165,13 @@ class Caller:
         facts = {**answer.facts(), "characters": call.characters, "waited_seconds": waited}
         self._book(call, answer.usage, **facts)
         # After the booking: whatever the answer looks like, it is paid.
-        if is_chat:
-            answer = replace(answer, body=call.asked.protocol.from_chat(answer.body, call.own))
+        if answer.is_chat:
+            body = call.asked.protocol.from_chat(answer.body, call.asked.request)
+            answer = replace(answer, body=body, is_chat=False)
         self._record(call, answer.body)
         self._check_price(answer.usage, answer.model)
         # The sum over all attempts, as in the ledger: broken answers are charged as well.
         return replace(answer, usage=call.usage)
-
-    async def _ask(self, call: ModelCall, number: int) -> tuple[Answer, bool]:
-        """The provider's answer, and whether it is a chat completion. Raises ModelCallError."""
-        asked = call.asked
-        if self.provider.speaks(asked.protocol):
-            with suppress(NotSpokenError):
-                return await self.provider.stream(asked.protocol, call.own, asked.headers, asked.relay), False
-        return await self.provider.complete(call.request, task=call.trial.task, call=number), True
 
     def _book(self, call: ModelCall, usage: Usage, /, **facts: Any) -> None:
         call.usage += usage
@@ -214,7 +189,7 @@ class Caller:
             return
         call.is_recorded = True
         path = Path(self.settings.record, f"{call.trial.name}.jsonl")
-        data = {"started": call.started, "request": call.own, "response": response}
+        data = {"started": call.started, "request": call.asked.request, "response": response}
         with disk_errors(path, "--super-record"):
             path.parent.mkdir(parents=True, exist_ok=True)
             append(path, to_line(data))

@@ -13,13 +13,13 @@ from math import inf
 from typing import TYPE_CHECKING, Any
 
 from pytest_super.json_values import plain
-from pytest_super.model.caller import Asked
 from pytest_super.model.completion import BudgetSpentError
 from pytest_super.model.failures import Failure, ModelCallError, error_data
 from pytest_super.model.protocols.exchange import exchange
 from pytest_super.model.protocols.protocol import headers_for, invalid, reading
 from pytest_super.model.protocols.registry import ROUTES
 from pytest_super.model.protocols.route import Route
+from pytest_super.model.provider import Asked
 from pytest_super.model.settings import CallingTrial
 from pytest_super.model.token_estimate import estimate_tokens
 from pytest_super.model.wire import EVENTS, LAST, WAITS, token_line
@@ -143,16 +143,8 @@ class GatewayServer:
             return await self.caller.usage(trial.name, asked["timeout"])
         route, given = Route(**asked["route"]), plain(load_request(body))
         if route.is_count:
-            return await self._count(route, given, headers)
+            return count(route, given)
         return await self._call(trial, route, given, headers, lines)
-
-    async def _count(self, route: Route, given: Request, headers: Mapping[str, str]) -> Line:
-        """By an estimate where the provider does not count."""
-        protocol = ROUTES[route]
-        with reading():
-            request, _ = protocol.accepted(given, is_open=False)
-        counted = await self.caller.provider.count_tokens(protocol, request, headers_for(protocol, headers))
-        return {"body": counted or protocol.counted(estimate_tokens(request))}
 
     async def _call(
         self,
@@ -173,7 +165,8 @@ class GatewayServer:
             self.caller.retry.limiter.end_head_start()
             lines.relay("".join(protocol.relayed(event, given) for event in events))
 
-        asked = Asked(protocol, request, chat, headers_for(protocol, headers), relay if is_stream else None)
+        passed = headers_for(protocol, headers)
+        asked = Asked(protocol, request, chat, headers=passed, relay=relay if is_stream else None)
         answer = await self.caller.complete(trial, asked)
         waited = self.caller.ledger.account(trial.name).waiting.seconds
         facts = {**answer.facts(), "removed": removed, "waited_seconds": waited}
@@ -184,6 +177,14 @@ class GatewayServer:
         missing = [protocol.relayed_end] if lines.has_events else protocol.events(answer.body, given)
         lines.relay("".join(missing))
         return facts
+
+
+def count(route: Route, given: Request) -> Line:
+    """The answer to a request for its number of tokens: an estimate."""
+    protocol = ROUTES[route]
+    with reading():
+        request, _ = protocol.accepted(given, is_open=False)
+    return {"body": protocol.counted(estimate_tokens(request))}
 
 
 def load_request(body: bytes) -> Request:

@@ -17,18 +17,16 @@ from pytest_super.model.explanation import NOWHERE_STATUS, denied, is_no_model_a
 from pytest_super.model.failures import Failure, ModelCallError
 from pytest_super.model.like_openai import LIKE_OPENAI, written
 from pytest_super.model.protocols.registry import COMMON
-from pytest_super.model.provider import NotSpokenError
-from pytest_super.model.streamed_answer import Relaying, events_of, limited_bytes, read_answer
+from pytest_super.model.streamed_answer import NotSpokenError, Relaying, events_of, limited_bytes, read_answer
 from pytest_super.redaction import is_secret_name, secrets_in
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Mapping
 
     from pytest_super.model.known_model import KnownModel
-    from pytest_super.model.protocols.protocol import Body, Event, Request, Site, WireProtocol
-    from pytest_super.model.provider import Relay
+    from pytest_super.model.protocols.protocol import Body, Event, Site, WireProtocol
+    from pytest_super.model.provider import Asked
 
-COUNT_SECONDS = 30.0
 CONNECT_SECONDS = 60.0
 # In a refusal: OpenAI lets some models answer as a stream to verified organizations alone, and some servers
 # know no `stream_options`.
@@ -60,51 +58,24 @@ class ProviderServer:
             return self._known.provider in LIKE_OPENAI and self._known.entry.get("mode") != "responses"
         return self._known.provider == protocol.provider and protocol.name not in self._unspoken
 
-    async def ask(
-        self, protocol: WireProtocol, request: Request, passed: Mapping[str, str], relay: Relay | None
-    ) -> Body:
+    async def ask(self, asked: Asked) -> Body:
         """The whole answer, whose events have been relayed as they came, if it is streamed.
 
-        `passed` are headers of the client.
         Raises ModelCallError, and NotSpokenError, once.
         """
         try:
-            return await self._read(protocol, request, passed, relay, is_stream=self._streams)
+            return await self._read(asked, is_stream=self._streams)
         except ModelCallError as error:
             if error.failure is not Failure.DENIED or not STREAM.search(error.message) or not self._streams:
                 raise
-        body = await self._read(protocol, request, passed, relay, is_stream=False)
+        body = await self._read(asked, is_stream=False)
         self._streams = False
         return body
 
-    async def count(self, protocol: WireProtocol, request: Request, passed: Mapping[str, str]) -> Body | None:
-        """The provider's own count of a request; None if it says nothing that helps."""
-        url = protocol.count_address(self._base(protocol), self._known.name) if self.speaks(protocol) else ""
-        if not url:
-            return None
-        try:
-            response = await self._client.post(
-                url,
-                headers=self._headers(protocol, passed),
-                json=protocol.count_content(request, self._known.name),
-                timeout=COUNT_SECONDS,
-            )
-            answer = response.json() if response.status_code == 200 else None
-        except (httpx.HTTPError, ModelCallError, ValueError):
-            return None
-        return answer if isinstance(answer, dict) else None
-
-    async def _read(
-        self,
-        protocol: WireProtocol,
-        request: Request,
-        passed: Mapping[str, str],
-        relay: Relay | None,
-        *,
-        is_stream: bool,
-    ) -> Body:
-        headers = self._headers(protocol, passed)
-        request = written(self._known, request) if protocol is COMMON else request
+    async def _read(self, asked: Asked, *, is_stream: bool) -> Body:
+        protocol = asked.protocol
+        headers = self._headers(protocol, asked.headers)
+        request = written(self._known, asked.request) if protocol is COMMON else asked.request
         response = self._client.stream(
             "POST",
             protocol.address(self._base(protocol), self._known.name, is_stream=is_stream),
@@ -115,7 +86,7 @@ class ProviderServer:
         )
         return await read_answer(
             self._events(protocol, response),
-            Relaying(protocol, relay),
+            Relaying(protocol, asked.relay),
             model=self._known.model,
             silence=self._silence,
             secrets=self._secrets,

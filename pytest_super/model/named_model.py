@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from math import ceil
 from typing import TYPE_CHECKING, Any
 
@@ -12,8 +13,8 @@ from pytest_super.model.http import ProviderServer
 from pytest_super.model.known_model import KnownModel
 from pytest_super.model.protocols.protocol import MOST_TOKENS, Tokens
 from pytest_super.model.protocols.registry import COMMON
-from pytest_super.model.provider import Answer, ModelProvider
-from pytest_super.model.streamed_answer import BrokenStreamError
+from pytest_super.model.provider import Answer, Asked, ModelProvider
+from pytest_super.model.streamed_answer import BrokenStreamError, NotSpokenError
 from pytest_super.model.token_estimate import (
     CHARACTERS_PER_TOKEN,
     LENGTHS,
@@ -27,7 +28,6 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from pytest_super.model.protocols.protocol import Body, Request, WireProtocol
-    from pytest_super.model.provider import Relay
     from pytest_super.model.token_estimate import MaxUsage
 
 NO_PROVIDER = "no such provider: name a model as litellm does, PROVIDER/MODEL, such as openai/gpt-4o"
@@ -38,9 +38,9 @@ SAID = ("content", "reasoning_content", "tool_calls")
 class NamedModel(ModelProvider):
     """The model of this name. The constructor imports litellm, which takes seconds.
 
-    `parameters` are the user's, for every call that does not state them itself: OpenAI's, and litellm's own
-    such as `api_base`, `input_cost_per_token` and `timeout`, in seconds: see `Relaying.patience` and, for
-    whole answers, `KnownModel.ask`.
+    `parameters` are the user's, which requests have, too: OpenAI's, and litellm's own such as `api_base`,
+    `input_cost_per_token` and `timeout`, in seconds: see `Relaying.patience` and, for whole answers,
+    `KnownModel.ask`.
     """
 
     def __init__(self, model: str, parameters: Mapping[str, Any] | None = None) -> None:
@@ -55,39 +55,31 @@ class NamedModel(ModelProvider):
 
     def max_usage(self, request: Request) -> MaxUsage:
         """Uses the highest of the model's prices that litellm or the user knows."""
-        merged = {**self.parameters, **request}
         # A parameter that the provider does not support is dropped, so it limits nothing.
         dropped = () if self._known.supported & set(LENGTHS) else LENGTHS
-        kept = {name: value for name, value in merged.items() if name not in dropped}
+        kept = {name: value for name, value in request.items() if name not in dropped}
         return max_usage(kept, self._prices)
 
-    async def complete(self, request: Request, *, task: str, call: int) -> Answer:  # noqa: ARG002
-        """One call; neither the task nor the number of the call makes a difference.
-
-        Raises ModelCallError.
-        """
+    async def ask(self, asked: Asked, call: int) -> Answer:  # noqa: ARG002
+        """One answer; the number of the call makes no difference. Raises ModelCallError."""
         if not self._known.provider:
             raise ModelCallError(Failure.FATAL, f"{self.model}: {NO_PROVIDER}")
-        return await self.stream(COMMON, request, {}, None)
+        if asked.protocol is COMMON:
+            return await self._ask(asked)
+        if self._server.speaks(asked.protocol):
+            with suppress(NotSpokenError):
+                return await self._ask(asked)
+        # Nothing is relayed: the client speaks another protocol.
+        return await self._ask(Asked(COMMON, asked.chat, asked.chat))
 
-    def speaks(self, protocol: WireProtocol) -> bool:
-        return self._server.speaks(protocol)
-
-    async def stream(
-        self, protocol: WireProtocol, request: Request, headers: Mapping[str, str], relay: Relay | None
-    ) -> Answer:
-        allowed = COMMON.accepted(request, is_open=True)[0] if protocol is COMMON else request
+    async def _ask(self, asked: Asked) -> Answer:
+        """The answer, in the protocol of `asked`. Raises NotSpokenError, once, and ModelCallError."""
         try:
-            return await self._answer(protocol, allowed, headers, relay)
+            return await self._answer(asked)
         except ModelCallError as error:
             failed = error
         # Outside of the handler: what is handled would be a cause of the next failure.
-        raise await self._decided(failed, protocol)
-
-    async def count_tokens(
-        self, protocol: WireProtocol, request: Request, headers: Mapping[str, str]
-    ) -> Body | None:
-        return await self._server.count(protocol, request, headers)
+        raise await self._decided(failed, asked.protocol)
 
     async def _decided(self, denied: ModelCallError, protocol: WireProtocol) -> ModelCallError:
         """For DENIED: FATAL if the provider denies a harmless question as well, otherwise REFUSED.
@@ -98,26 +90,23 @@ class NamedModel(ModelProvider):
             return denied
         usage = NO_USAGE
         try:
-            usage = (await self._answer(protocol, protocol.harmless, {}, None)).usage
+            question = protocol.with_defaults(protocol.harmless, self.parameters)
+            usage = (await self._answer(Asked(protocol, question, question))).usage
         except ModelCallError as other:
             if other.failure in (Failure.DENIED, Failure.FATAL):
                 return ModelCallError(Failure.FATAL, denied.message)
         return ModelCallError(Failure.REFUSED, denied.message, usage=usage)
 
-    async def _answer(
-        self, protocol: WireProtocol, request: Request, headers: Mapping[str, str], relay: Relay | None
-    ) -> Answer:
-        # The user's parameters for every call; what the request states wins.
-        asked = protocol.with_defaults(request, self.parameters)
+    async def _answer(self, asked: Asked) -> Answer:
         try:
-            if protocol is COMMON and not self.speaks(COMMON):
-                body = await self._known.ask(asked, self._timeout)
+            if asked.protocol is COMMON and not self._server.speaks(COMMON):
+                body = await self._known.ask(asked.request, self._timeout)
             else:
-                body = await self._server.ask(protocol, asked, headers, relay)
+                body = await self._server.ask(asked)
         except BrokenStreamError as broken:
-            broken.usage = self._usage_of_part(protocol, asked, broken)
+            broken.usage = self._usage_of_part(asked.protocol, asked.request, broken)
             raise
-        return self._read(protocol, asked, body)
+        return self._read(asked.protocol, asked.request, body)
 
     def _read(self, protocol: WireProtocol, asked: Request, body: Body) -> Answer:
         """The answer. Raises ModelCallError if it has no message."""
@@ -137,6 +126,7 @@ class NamedModel(ModelProvider):
             usage = openai_usage(tokens)
         return Answer(
             body={**body, "usage": usage} if protocol is COMMON else body,
+            is_chat=protocol is COMMON,
             usage=self._used(asked, served, tokens, usage),
             is_counted=not is_stated,
             model=served or self.model,

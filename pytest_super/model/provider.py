@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping
 
     from pytest_super.model.completion import Usage
-    from pytest_super.model.protocols.protocol import Body, Event, Request, WireProtocol
+    from pytest_super.model.protocols.protocol import Event, Request, WireProtocol
     from pytest_super.model.token_estimate import MaxUsage
 
     Relay = Callable[[list[Event]], Awaitable[None]]
@@ -28,8 +28,10 @@ class Answer:
     """
 
     body: dict[str, Any]
-    """In plain JSON values: OpenAI's `chat.completion` with at least one choice, or what another protocol has
-    in its place."""
+    """In plain JSON values: OpenAI's `chat.completion` with at least one choice, or what the request's own
+    protocol has in its place."""
+    is_chat: bool = True
+    """Whether the body is the former."""
     usage: Usage
     is_counted: bool
     """Whether the tokens were estimated on this machine, because the provider reported no plausible usage."""
@@ -54,8 +56,20 @@ class Answer:
         }
 
 
-class NotSpokenError(Exception):
-    """The provider's server does not know this protocol."""
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What a client asks: a request in plain JSON values, with the user's parameters."""
+
+    protocol: WireProtocol
+    request: Request
+    """In the client's protocol."""
+    chat: Request
+    """The same as a chat completion."""
+    task: str = ""
+    headers: Mapping[str, str] = field(default_factory=dict)
+    """Those of the client that the protocol's own provider gets."""
+    relay: Relay | None = None
+    """Gets the events of the answer, if the client wants a stream and the provider speaks its protocol."""
 
 
 class ModelProvider(Protocol):
@@ -65,35 +79,8 @@ class ModelProvider(Protocol):
     def max_usage(self, request: Request) -> MaxUsage:
         """The most that one call with this request can use."""
 
-    async def complete(self, request: Request, *, task: str, call: int) -> Answer:
-        """One chat completion, without a retry; `call` is its number within its trial, from 1.
+    async def ask(self, asked: Asked, call: int) -> Answer:
+        """One answer, without a retry; `call` is its number within its trial, from 1.
 
-        Raises ModelCallError.
+        Raises ModelCallError, which is final if a part of the answer was relayed before.
         """
-
-    def speaks(self, protocol: WireProtocol) -> bool:  # noqa: ARG002
-        """Whether `stream` can be asked in this protocol."""
-        return False
-
-    async def stream(
-        self,
-        protocol: WireProtocol,  # noqa: ARG002
-        request: Request,  # noqa: ARG002
-        headers: Mapping[str, str],  # noqa: ARG002
-        relay: Relay | None,  # noqa: ARG002
-    ) -> Answer:
-        """One call, without a retry, whose events are relayed as they come.
-
-        `headers` are those of the client that the provider gets; `relay` is None for a client that wants no
-        stream. Raises NotSpokenError, once, and ModelCallError, which is final if events were relayed before.
-        """
-        raise NotSpokenError
-
-    async def count_tokens(
-        self,
-        protocol: WireProtocol,  # noqa: ARG002
-        request: Request,  # noqa: ARG002
-        headers: Mapping[str, str],  # noqa: ARG002
-    ) -> Body | None:
-        """The provider's own answer to a request for its number of tokens; None if it gives none."""
-        return None

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from pytest_super.model.protocols.protocol import Request
+    from pytest_super.model.provider import Asked
 
 REST = "*"
 
@@ -102,8 +103,9 @@ class ScriptedProvider(ModelProvider):
         """Unbounded: a script states any usage. So a trial under a limit makes one call at a time."""
         return UNBOUNDED
 
-    async def complete(self, request: Request, *, task: str, call: int) -> Answer:
+    async def ask(self, asked: Asked, call: int) -> Answer:
         """The answer to the trial's call of this number, from 1. Raises ModelCallError."""
+        task = asked.task
         answers = self.answers.get(task, self.answers.get(REST, []))
         if call > len(answers):
             text = f"the script {self.path} has no answer {call} for task {task}, only {len(answers)}"
@@ -111,7 +113,7 @@ class ScriptedProvider(ModelProvider):
         answer = answers[call - 1]
         if answer.error is not None:
             raise failed_call(answer.error)
-        return answer_from(answer, request, task, call)
+        return answer_from(answer, asked.chat, task, call)
 
 
 def failed_call(error: ScriptedError) -> ModelCallError:

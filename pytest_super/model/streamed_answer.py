@@ -18,7 +18,6 @@ from pytest_super.json_values import plain
 from pytest_super.model.explanation import explain, failed_within
 from pytest_super.model.failures import Failure, ModelCallError
 from pytest_super.model.protocols.protocol import END_MARK, StreamError
-from pytest_super.model.provider import NotSpokenError
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterable
@@ -48,6 +47,10 @@ MEBIBYTE = 2**20
 # The longest answers of models have less than 1 MiB; probabilities of each token make them larger. One
 # without end would fill the machine's memory.
 LARGEST_ANSWER = 64 * MEBIBYTE
+
+
+class NotSpokenError(Exception):
+    """The provider's server does not know this protocol."""
 
 
 class BrokenStreamError(ModelCallError):

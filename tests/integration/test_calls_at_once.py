@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable
 
     from pytest_super.model.protocols.protocol import Request
+    from pytest_super.model.provider import Asked
     from tests.openai_server import OpenAIServer
 
 T = TypeVar("T")
@@ -61,7 +62,7 @@ class Scripted(ModelProvider):
     def max_usage(self, request: Request) -> MaxUsage:  # noqa: ARG002
         return self.most
 
-    async def complete(self, request: Request, *, task: str, call: int) -> Answer:  # noqa: ARG002
+    async def ask(self, asked: Asked, call: int) -> Answer:  # noqa: ARG002
         self.asked += 1
         self.under_way += 1
         await self.let.wait()
@@ -355,7 +356,7 @@ def test_a_call_whose_client_leaves_before_the_next_try_is_not_tried_again(tmp_p
 class Faulty(Scripted):
     """A provider with a bug."""
 
-    async def complete(self, request: Request, *, task: str, call: int) -> Answer:  # noqa: ARG002
+    async def ask(self, asked: Asked, call: int) -> Answer:  # noqa: ARG002
         raise ZeroDivisionError("a fault")
 
 

@@ -25,16 +25,18 @@ def refuse(host, *args, **kwargs):
 socket.getaddrinfo = refuse
 from pytest_super.model.failures import ModelCallError
 from pytest_super.model.named_model import NamedModel
+from pytest_super.model.protocols.registry import COMMON
+from pytest_super.model.provider import Asked
 assert "litellm" not in sys.modules
 tool = {"type": "function", "function": {"name": "f"}}
 request = {"messages": [{"role": "user", "content": "hi"}], "tools": [tool]}
 async def main():
     for model in ("openai/gpt-4o", "openai/another", "anthropic/claude-3-haiku-20240307"):
-        answer = await NamedModel(model).complete(request, task="t", call=1)
+        answer = await NamedModel(model).ask(Asked(COMMON, request, request), 1)
         assert answer.is_counted is model.startswith("openai")
     for model in ("openai/gpt-4o", "nonsense"):
         try:
-            await NamedModel(model).complete(request, task="t", call=1)
+            await NamedModel(model).ask(Asked(COMMON, request, request), 1)
         except ModelCallError:
             continue
         raise AssertionError

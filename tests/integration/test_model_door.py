@@ -647,7 +647,7 @@ def test_failures_have_the_form_of_the_protocol(to_anthropic: Door, kind: str, w
     assert words in answer.json()["error"]["message"]
 
 
-def test_tokens_are_counted_by_an_estimate_where_nobody_counts(to_openai: Door) -> None:
+def test_tokens_are_counted_by_an_estimate(to_openai: Door) -> None:
     asked = [{"role": "user", "content": "word " * 1000}]
     counted = to_openai.anthropic.messages.count_tokens(model="any", messages=asked)
     assert 1000 <= counted.input_tokens <= 1500

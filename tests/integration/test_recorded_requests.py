@@ -16,7 +16,7 @@ from pytest_super.agents.registry import installed_agent
 from pytest_super.trial.program_steps import UNSEEN
 from tests import native_protocols
 from tests.integration.conftest import ProgramProject, read_lines
-from tests.openai_server import COUNTED, KEY
+from tests.openai_server import KEY
 from tests.recorded.record import ASIDE, SESSIONS, Leader, call
 
 if TYPE_CHECKING:
@@ -119,7 +119,7 @@ def test_a_provider_of_messages_gets_all_that_claude_code_sends(project: ReplayP
     project.server.reply(*answers_to("claude-code"))
     project.replay(f"anthropic/{ANTHROPIC}", passed="claude-code")
     check_passed("claude-code", ANTHROPIC, project.server.requests)
-    check_told(project, "passed", "claude-code", counted={"input_tokens": COUNTED})
+    check_told(project, "passed", "claude-code")
 
 
 @pytest.mark.slow
@@ -148,13 +148,13 @@ def test_a_provider_of_responses_and_one_of_chat_completions_get_all_that_progra
             check_items(project, id)
 
 
-def check_told(project: ReplayProject, id: str, name: str, *, counted: dict[str, int] | None = None) -> None:
+def check_told(project: ReplayProject, id: str, name: str) -> None:
     """What the program got, and what the trajectory tells of it."""
     answers = project.answers(id)
     assert {answer["status"] for answer in answers} == {200}
     counts = [json.loads(answer["text"]) for answer in answers if is_count(answer)]
     assert len(counts) == (name == "claude-code")
-    assert counted is None or counts == [counted]
+    assert all(count["input_tokens"] > 0 for count in counts)
     steps = project.told(id)
     assert list(map(name_in, steps)) == STEPS[name]
     assert steps[0]["thought"] == "First I look.\nI look around."

@@ -13,6 +13,7 @@ from pytest_super.model.completion import Usage
 from pytest_super.model.failures import RETRIED, Failure, ModelCallError
 from pytest_super.model.named_model import NamedModel
 from pytest_super.model.protocols.registry import COMMON
+from pytest_super.model.provider import Asked
 from tests.openai_server import KEY, MEANINGS, Fault
 
 if TYPE_CHECKING:
@@ -50,9 +51,8 @@ def ask(
         **PRICES,
         **(parameters or {}),
     }
-    provider = NamedModel(model, given)
-    assert not provider.speaks(COMMON)
-    return asyncio.run(provider.complete({"messages": MESSAGES, **fields}, task="t", call=1))
+    request = {**given, "messages": MESSAGES, **fields}
+    return asyncio.run(NamedModel(model, given).ask(Asked(COMMON, request, request), 1))
 
 
 def failure_of(server: OpenAIServer, model: str, **parameters: Any) -> ModelCallError:

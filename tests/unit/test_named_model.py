@@ -20,6 +20,7 @@ from pytest_super.model.known_model import import_litellm
 from pytest_super.model.named_model import NamedModel
 from pytest_super.model.protocols.messages import Messages
 from pytest_super.model.protocols.registry import COMMON
+from pytest_super.model.provider import Asked
 from pytest_super.model.streamed_answer import LARGEST_ANSWER
 from tests.openai_server import ERRORS, KEY, MEANINGS, Fault, running_server
 
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
 
 MODEL = "openai/gpt-4o"
 MESSAGES = [{"role": "user", "content": "What is the accuracy of the model?"}]
+REQUEST = {"messages": MESSAGES}
 TOOL = {
     "type": "function",
     "function": {"name": "run", "parameters": {"type": "object", "properties": {"code": {"type": "string"}}}},
@@ -44,8 +46,9 @@ def _environment(openai_server: OpenAIServer, monkeypatch: pytest.MonkeyPatch) -
 
 
 def ask(model: str = MODEL, /, *, parameters: Any = None, **fields: Any) -> Answer:
-    provider = NamedModel(model, parameters)
-    return asyncio.run(provider.complete({"messages": MESSAGES, **fields}, task="t", call=1))
+    accepted, _ = COMMON.accepted({"messages": MESSAGES, **fields}, is_open=True)
+    request = {**(parameters or {}), **accepted}
+    return asyncio.run(NamedModel(model, parameters).ask(Asked(COMMON, request, request), 1))
 
 
 def failure_of(model: str = MODEL, /, *, parameters: Any = None, **fields: Any) -> ModelCallError:
@@ -124,7 +127,7 @@ def test_a_broken_stream_is_priced_by_the_model_that_began_it(
     openai_server.reply({"text": "one two", "model": "gpt-4o-2024-08-06", **way})
     provider = NamedModel("openai/my-deployment")
     with pytest.raises(ModelCallError) as caught:
-        asyncio.run(provider.stream(COMMON, {"messages": MESSAGES}, {}, relay))
+        asyncio.run(provider.ask(Asked(COMMON, REQUEST, REQUEST, relay=relay), 1))
     used = caught.value.usage
     assert used.prompt_tokens > 0
     assert used.cost_usd == pytest.approx(used.prompt_tokens * 2.5e-6 + used.completion_tokens * 1e-5)
@@ -263,7 +266,8 @@ def test_a_broken_answer_reports_its_usage_if_that_can_be_read(openai_server: Op
 
 
 def most(model: str = MODEL, /, *, parameters: Any = None, **fields: Any) -> MaxUsage:
-    return NamedModel(model, parameters).max_usage({"messages": MESSAGES, **fields})
+    request = {**(parameters or {}), "messages": MESSAGES, **fields}
+    return NamedModel(model, parameters).max_usage(request)
 
 
 def test_a_call_costs_no_more_than_its_bound(openai_server: OpenAIServer) -> None:
@@ -363,7 +367,7 @@ def test_a_model_that_refuses_streams_is_asked_for_whole_answers(openai_server: 
     provider = NamedModel(MODEL)
 
     async def both() -> list[Answer]:
-        return [await provider.complete({"messages": MESSAGES}, task="t", call=n) for n in (1, 2)]
+        return [await provider.ask(Asked(COMMON, REQUEST, REQUEST), n) for n in (1, 2)]
 
     assert list(map(text_of, asyncio.run(both()))) == ["one", "two"]
     assert [bool(each.body.get("stream")) for each in openai_server.requests] == [True, False, False]
@@ -436,7 +440,7 @@ def test_a_redirection_takes_no_key_to_another_server(openai_server: OpenAIServe
         assert text_of(ask("openai/m", parameters={"api_base": url})) == "from elsewhere"
         provider = NamedModel("anthropic/m", {"api_base": url, "api_key": KEY})
         with pytest.raises(ModelCallError, match="has moved: check the base URL"):
-            asyncio.run(provider.stream(Messages(), {"messages": MESSAGES}, {}, None))
+            asyncio.run(provider.ask(Asked(Messages(), REQUEST, REQUEST), 1))
     (request,) = other.requests
     assert KEY not in str(request.headers)
 

@@ -10,6 +10,8 @@ import pytest
 from pytest_super.errors import SuperError
 from pytest_super.model.completion import Usage
 from pytest_super.model.failures import Failure, ModelCallError
+from pytest_super.model.protocols.registry import COMMON
+from pytest_super.model.provider import Asked
 from pytest_super.model.scripted import ScriptedProvider
 
 if TYPE_CHECKING:
@@ -18,6 +20,7 @@ if TYPE_CHECKING:
     from pytest_super.model.provider import Answer
 
 MESSAGES = [{"role": "user", "content": "12345678"}]
+REQUEST = {"messages": MESSAGES}
 
 
 @pytest.fixture
@@ -27,7 +30,7 @@ def script(tmp_path: Path) -> Path:
 
 def ask(script: Path, *, task: str = "some-task", call: int = 1, **fields: Any) -> Answer:
     request = {"messages": MESSAGES, **fields}
-    return asyncio.run(ScriptedProvider(script).complete(request, task=task, call=call))
+    return asyncio.run(ScriptedProvider(script).ask(Asked(COMMON, request, request, task), call))
 
 
 def failure_of(script: Path, *, task: str = "some-task", call: int = 1) -> ModelCallError:
@@ -54,7 +57,7 @@ def test_the_kth_call_of_any_trial_gets_the_kth_answer_also_when_repeated(script
 
     async def play() -> list[Answer]:
         calls = (("a", 1), ("b", 2), ("b", 2))
-        return [await provider.complete({"messages": MESSAGES}, task=task, call=k) for task, k in calls]
+        return [await provider.ask(Asked(COMMON, REQUEST, REQUEST, task), k) for task, k in calls]
 
     first, second, again = asyncio.run(play())
     assert (text_of(first), text_of(second), again) == ("one", "two", second)

@@ -33,8 +33,6 @@ Event = dict[str, Any]
 """The data of one server-sent event."""
 END_MARK: Event = {"data": "[DONE]"}
 """Stands for `[DONE]`, the last line of a stream of chat completions."""
-# Clients that read line by line have limits, some of 64 KiB.
-PIECE = 4096
 # A hundred times the longest window of any model. A single higher figure would spend every limit of a run.
 MOST_TOKENS = 10**9
 
@@ -111,20 +109,12 @@ class WireProtocol(Protocol):
     def address(self, base: str, model: str, *, is_stream: bool) -> str:
         """The URL of requests below a base URL. Some protocols name the model there, or the stream."""
 
-    def count_address(self, base: str, model: str) -> str:  # noqa: ARG002
-        """The URL of requests for a number of tokens; "" if the provider does not count."""
-        return ""
-
     def headers(self, key: str) -> dict[str, str]:
         """Those of each request."""
 
     def content(self, request: Request, model: str, *, is_stream: bool) -> Request:
         """The body of a request for a stream, or for the whole answer at once."""
         return {**request, "model": model, "stream": is_stream}
-
-    def count_content(self, request: Request, model: str) -> Request:
-        """The body of a request for a number of tokens."""
-        return {**request, "model": model}
 
     def with_defaults(self, request: Request, parameters: Request) -> Request:
         """The request; where it is silent, with the user's parameters, named as in chat completions."""
@@ -255,10 +245,6 @@ def named_event(event: Event) -> str:
 def data_event(event: Event) -> str:
     """A server-sent event without a name."""
     return f"data: {'[DONE]' if event == END_MARK else json.dumps(event)}\n\n"
-
-
-def pieces(text: str) -> Iterator[str]:
-    return (text[start : start + PIECE] for start in range(0, len(text), PIECE))
 
 
 def plain_error(code: str, message: str) -> Body:

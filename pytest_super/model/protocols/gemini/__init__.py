@@ -73,19 +73,14 @@ class Gemini(WireProtocol):
     tokens = staticmethod(stream.tokens)
 
     def address(self, base: str, model: str, *, is_stream: bool) -> str:
-        return method(base, model, "streamGenerateContent?alt=sse" if is_stream else "generateContent")
-
-    def count_address(self, base: str, model: str) -> str:
-        return method(base, model, "countTokens")
+        method = "streamGenerateContent?alt=sse" if is_stream else "generateContent"
+        return f"{base.removesuffix('/v1beta')}{MODEL.format(model=model)}:{method}"
 
     def headers(self, key: str) -> dict[str, str]:
         return {"x-goog-api-key": key}
 
     def content(self, request: Request, model: str, *, is_stream: bool) -> Request:  # noqa: ARG002
         return request
-
-    def count_content(self, request: Request, model: str) -> Request:
-        return {"generateContentRequest": {"model": f"models/{model}", **request}}
 
     def accepted(self, request: Request, *, is_open: bool) -> tuple[Request, list[str]]:
         given = canonical(request)
@@ -116,10 +111,6 @@ class Gemini(WireProtocol):
 
     def model_list(self, card: dict[str, Any]) -> Body:
         return {"models": [card]}
-
-
-def method(base: str, model: str, name: str) -> str:
-    return f"{base.removesuffix('/v1beta')}{MODEL.format(model=model)}:{name}"
 
 
 def canonical(value: Any) -> Any:

@@ -70,9 +70,6 @@ class Messages(WireProtocol):
     def address(self, base: str, model: str, *, is_stream: bool) -> str:  # noqa: ARG002
         return f"{base.removesuffix('/v1')}/v1/messages"
 
-    def count_address(self, base: str, model: str) -> str:
-        return f"{self.address(base, model, is_stream=False)}/count_tokens"
-
     def headers(self, key: str) -> dict[str, str]:
         return {"anthropic-version": VERSION, "x-api-key": key}
 
