@@ -123,6 +123,11 @@ OPTIONS = (
         choices=("pass", "fail", "run-more"),
     ),
     Option(
+        name="all-tasks",
+        help="With adaptive epochs, also run the tasks that the baseline never solved in 10 epochs or more.",
+        is_flag=True,
+    ),
+    Option(
         name="min-compared",
         help="Run nothing if less than this share of the tasks (0 to 1) can be compared with the baseline.",
         default=0.5,

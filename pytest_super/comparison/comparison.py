@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date
 from math import inf, sqrt
 from statistics import fmean
 from typing import TYPE_CHECKING, Protocol, TypeAlias
 
+from pytest_super.comparison.never_solved import stand_ins
 from pytest_super.comparison.over_time import age_of
 from pytest_super.errors import SuperError
 from pytest_super.statistics.baseline import standard_error
@@ -67,17 +68,24 @@ class ComparedTask:
     id: str
     baseline: TaskTrials
     candidate: TaskTrials
+    is_run: bool = True
+    """Whether the candidate has tried it. If not, it has the values that are to be expected."""
 
     @property
     def flip(self) -> str:
         """`lost` if its mean is no longer at least one half, `won` if it is now, else ""."""
+        if not self.is_run:
+            return ""
         was, is_now = (fmean(side.values) >= 0.5 for side in (self.baseline, self.candidate))
         return "" if was == is_now else "lost" if was else "won"
 
     @property
     def pair(self) -> Pair:
         return Pair(
-            baseline=self.baseline.values, candidate=self.candidate.values, weight=self.candidate.weight
+            baseline=self.baseline.values,
+            candidate=self.candidate.values,
+            weight=self.candidate.weight,
+            is_run=self.is_run,
         )
 
 
@@ -109,6 +117,16 @@ class SetComparison:
         """The standard error of the baseline's mean, which all comparisons with it share."""
         sides = [task.baseline for task in self.tasks]
         return standard_error([one.values for one in sides], [task.candidate.weight for task in self.tasks])
+
+    @property
+    def ran(self) -> list[ComparedTask]:
+        """The tasks that the candidate has tried."""
+        return [one for one in self.tasks if one.is_run]
+
+    @property
+    def not_run(self) -> list[ComparedTask]:
+        """Those that it has not, because the baseline never solved them."""
+        return [one for one in self.tasks if not one.is_run]
 
     def flipped(self, flip: str) -> list[ComparedTask]:
         """The tasks with this flip, the largest changes first."""
@@ -149,7 +167,7 @@ class Comparison:
     @property
     def changed_stops(self) -> list[tuple[str, float, float]]:
         """The stop reasons with a notably different share of the trials, with both shares."""
-        tasks = [task for one in self.sets for task in one.tasks]
+        tasks = [task for one in self.sets for task in one.ran]
         before, after = (
             sum((Counter(getattr(task, side).stops) for task in tasks), Counter[str]())
             for side in ("baseline", "candidate")
@@ -174,11 +192,12 @@ def compare(
     Without a `confidence`, the look is the next one at the candidate. `drift` is the standard deviation of
     what changes a whole run, from 0 to 1.
     """
-    left_out = dict(why_left_out(baseline, candidate))
+    whole = with_stand_ins(baseline, candidate)
+    left_out = dict(why_left_out(baseline, whole))
     excluded = {id for ids in left_out.values() for id in ids}
     tasks = [
-        ComparedTask(id=id, baseline=baseline.tasks[id], candidate=task)
-        for id, task in candidate.tasks.items()
+        ComparedTask(id=id, baseline=baseline.tasks[id], candidate=task, is_run=id in candidate.tasks)
+        for id, task in whole.tasks.items()
         if id not in excluded
     ]
     if not tasks:
@@ -197,6 +216,13 @@ def compare(
         left_out=left_out,
         too_many_errors=invalid,
     )
+
+
+def with_stand_ins(baseline: Side, candidate: Side) -> Side:
+    """The candidate with what stands in place of the tasks that it has not run."""
+    old, new = baseline.tasks, candidate.tasks
+    both = [id for id in new if id in old and not why_different(old[id], new[id])]
+    return replace(candidate, tasks={**new, **stand_ins(baseline, candidate, both)})
 
 
 def changed_shares(before: Counter[str], after: Counter[str]) -> list[tuple[str, float, float]]:

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from pathlib import Path
 
+    from pytest_super.comparison.side import TaskTrials
     from pytest_super.store.results import TrialResult
 
 
@@ -33,13 +34,22 @@ class EarlierRuns:
     looks: int = 0
     """How many of the runs have ended with a comparison."""
 
-    def like(self, own: Sequence[TrialResult], run: str) -> list[TrialResult]:
+    def like(
+        self, own: Sequence[TrialResult], run: str, not_run: Mapping[str, TaskTrials] | None = None
+    ) -> list[TrialResult]:
         """The trials that differ from those of a run by chance alone, each once.
 
-        `own` are the results of the run with the id `run`, which can have taken over some of these trials.
+        `own` are the results of the run with the id `run`, which can have taken over some of these trials,
+        and `not_run` the tasks that it has left out, as they would have run.
         """
+        absent = not_run or {}
         known = {alike(one) for one in own if not one.is_error}
-        tasks = {one.id for one in own}
+        known |= {
+            (id, task.conditions, task.scoring, subject)
+            for id, task in absent.items()
+            for subject in {one.subject for one in own}
+        }
+        tasks = {*absent, *(one.id for one in own)}
         taken = {identity(one, run) for one in own}
         found = {
             identity(one, run): one

@@ -18,9 +18,9 @@ from pytest_super.option_types import LEAST_EPOCHS, Epochs
 from pytest_super.words import counted, dollars
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Sequence
+    from collections.abc import Collection, Iterable, Iterator, Sequence
 
-    from pytest_super.comparison.comparison import Comparison, SetComparison
+    from pytest_super.comparison.comparison import ComparedTask, Comparison, SetComparison
 
 
 def compared_lines(comparison: Comparison) -> Iterator[str]:
@@ -58,15 +58,15 @@ def longer_baseline(one: SetComparison, baseline: int, epochs: int) -> str:
         set=one.set,
         has=counted(has, "epoch"),
         baseline=baseline,
-        baseline_cost=cost_of(one, baseline - has),
+        baseline_cost=cost_of(one.tasks, baseline - has),
         more=counted(epochs, "more epoch"),
-        cost=cost_of(one, epochs),
+        cost=cost_of(one.ran, epochs),
     )
 
 
-def cost_of(one: SetComparison, epochs: int) -> str:
+def cost_of(tasks: Iterable[ComparedTask], epochs: int) -> str:
     """By what the trials of the baseline cost; "" if that is not known."""
-    costs = [task.baseline.cost_usd for task in one.tasks if task.baseline.cost_usd is not None]
+    costs = [task.baseline.cost_usd for task in tasks if task.baseline.cost_usd is not None]
     if not costs:
         return ""
     return f" (~{dollars(epochs * fsum(costs))})"

@@ -86,7 +86,7 @@ class RunVerdict:
         compared: dict[str, object] = {
             f"regression.{name}{suffix}": one[key]
             for name, one in self.regression.items()
-            for suffix, key in (("", "verdict"), (".points", "points"))
+            for suffix, key in (("", "verdict"), (".points", "points"), (".not_run", "not_run"))
         }
         if self.comparison is not None:
             runs = self.comparison.candidate.pooled.items()
@@ -108,11 +108,21 @@ class RunVerdict:
 
 
 def regression_of(one: SetComparison) -> dict[str, Any]:
-    """The verdict on a set; in points, the difference, its interval and the baseline's standard error."""
+    """The verdict on a set; in points, the difference, its interval and the baseline's standard error.
+
+    `not_run` is the number of its tasks that were left out because the baseline never solved them.
+    """
     low, high = (round(100 * bound, 2) for bound in one.difference.bounds(one.level))
     points = round(100 * one.difference.value, 2)
     error = round(100 * one.baseline_error, 2)
-    return {"verdict": one.verdict, "points": points, "low": low, "high": high, "baseline_error": error}
+    return {
+        "verdict": one.verdict,
+        "points": points,
+        "low": low,
+        "high": high,
+        "baseline_error": error,
+        "not_run": len(one.not_run),
+    }
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -131,6 +141,15 @@ class RunGates:
         if self.baseline is not None:
             return self.baseline.plan(ids, self.epochs).epochs
         return dict.fromkeys(ids, self.epochs.most)
+
+    def run_too(self, ids: Collection[str]) -> None:
+        """Leave out none of these tasks, since perhaps they cannot be compared."""
+        if self.baseline is not None:
+            self.baseline.run_too(ids)
+
+    def why_not_run(self, id: str) -> str:
+        """Why a task is left out; "" if it runs."""
+        return "" if self.baseline is None else self.baseline.why_not_run(id)
 
     def is_decided(self, results: Sequence[TrialResult], to_come: Collection[str], epoch: int) -> bool:
         """Whether the run can end after this epoch. `to_come` has the names of the trials to come."""

@@ -48,6 +48,9 @@ REFUSED = "{set}: cannot tell, fewer than 4 tasks (weights counted) decide nothi
 NOTHING_COMPARED = "nothing can be compared"
 SIDE_WITH_ERRORS = "{errors} of {trials} trials of {name} are errors: it decides nothing"
 POOLED = "with {runs}, of the same subject"
+NOT_RUN = (
+    "{tasks} of {set} never solved by the baseline were not run: each counts as {value:.3f}, to pass as 0"
+)
 LATER_LOOK = "look {look} at this subject, with {risk:.3g} % risk of a wrong verdict instead of {first:.3g} %"
 LUCK = "the baseline itself is uncertain by {errors} (standard error){age}"
 STOPS = "trials ended otherwise: {reasons}; look at some of them before you trust the verdict"
@@ -65,6 +68,8 @@ UNDECIDABLE = (
 
 # The end of an adaptive run
 NOT_NEEDED = "not needed: the gates were decided after {epochs}"
+NEVER_SOLVED = "not needed: never solved in {trials} of {baseline}"
+WITHOUT_NOT_RUN = "the figures of the run are without {tasks} that the baseline never solved"
 SAVED = "decided after {epochs}: {left} of {trials} were not needed{cost}"
 SAVED_COST = ", about ${cost:.4f}"
 
@@ -108,8 +113,12 @@ def doubt_lines(comparison: Comparison) -> Iterator[str]:
 
 
 def based_on(comparison: Comparison) -> Iterator[str]:
-    """The earlier trials that count, and how sure a later look is."""
+    """The tasks that were not run, the earlier trials that count, and how sure a later look is."""
     side = comparison.candidate
+    for one in comparison.sets:
+        if absent := one.not_run:
+            tasks, value = counted(len(absent), "task"), absent[0].candidate.values[0]
+            yield NOT_RUN.format(tasks=tasks, set=one.set, value=value)
     if side.pooled:
         runs = [f"{counted(number, 'trial')} of run {run}" for run, number in side.pooled.items()]
         yield POOLED.format(runs=named(runs, MOST_RUNS))

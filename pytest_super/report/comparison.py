@@ -16,10 +16,15 @@ if TYPE_CHECKING:
 
     from pytest_super.comparison.comparison import ComparedTask, Comparison, SetComparison
     from pytest_super.comparison.side import Side, TaskTrials
-    from pytest_super.gates.baseline import RunPlan
+    from pytest_super.gates.baseline import RunPlan, SetPlan
 
 CHANCE = "80 % chance to see a drop of {points:.1f} points"
 NO_CHANCE = "no drop has an 80 % chance to be seen"
+NOT_RUN = (
+    "{tasks} never solved in {epochs} of {baseline} do not run; they do in one of ten runs, and with "
+    "--super-all-tasks"
+)
+AUDITED = "{tasks} never solved in {epochs} of {baseline} run all the same, as in one of ten runs"
 HEADS = ("set", "tasks", "baseline", "candidate", "points", "90 % interval", "lost", "won")
 # So many tasks are named in a line; the others are counted.
 MOST_NAMED = 10
@@ -31,7 +36,7 @@ def comparison_lines(comparison: Comparison) -> Iterator[str]:
     yield one_line(f"baseline {told(baseline)}; candidate {told(candidate)}")
     yield from subject_lines(baseline.subject, candidate.subject)
     yield from table_lines([HEADS, *map(row_of, comparison.sets)], width=WIDTH)
-    yield from used_lines([task for one in comparison.sets for task in one.tasks])
+    yield from used_lines([task for one in comparison.sets for task in one.ran])
     for one in comparison.sets:
         for word in ("lost", "won"):
             yield from flip_lines(word, one.flipped(word))
@@ -63,15 +68,23 @@ def plan_lines(plan: RunPlan, side: Side, margin: float) -> Iterator[str]:
         chance = NO_CHANCE if drop is None else CHANCE.format(points=100 * drop)
         passes = f"{100 * one.finds.passes_unchanged:.0f} % to pass if nothing has changed"
         epochs = epochs_of(plan.least, one.schedule.epochs)
-        yield one_line(f"{name}: {epochs} against {side.name}: {chance}, {passes}{cost_of(plan, side, name)}")
+        yield one_line(f"{name}: {epochs} against {side.name}: {chance}, {passes}{cost_of(plan, side, one)}")
+        if one.never_solved:
+            yield one_line(f"{name}: {never_solved_line(one, side)}")
         if drop is None or drop > margin:
             words = f"a drop of {100 * margin:g} points is below what can be found: use more epochs or tasks"
             yield one_line(f"{name}: {words}")
 
 
-def cost_of(plan: RunPlan, side: Side, set_name: str) -> str:
+def never_solved_line(one: SetPlan, side: Side) -> str:
+    epochs = counted(min(len(side.tasks[id].values) for id in one.never_solved), "epoch")
+    what = AUDITED if one.is_audited else NOT_RUN
+    return what.format(tasks=counted(len(one.never_solved), "task"), epochs=epochs, baseline=side.name)
+
+
+def cost_of(plan: RunPlan, side: Side, one: SetPlan) -> str:
     """What the trials of a set cost at most, if each costs as in the baseline; "" if that is not known."""
-    tasks = {id: task for id, task in side.tasks.items() if task.set == set_name and id in plan.epochs}
+    tasks = {id: side.tasks[id] for id in one.tasks}
     costs = [plan.epochs[id] * task.cost_usd for id, task in tasks.items() if task.cost_usd is not None]
     return f"; about {dollars(fsum(costs))} of model calls" if len(costs) == len(tasks) and any(costs) else ""
 

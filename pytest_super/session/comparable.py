@@ -37,16 +37,19 @@ def refuse_few(items: Sequence[TaskItem], run: Run) -> None:
 
 
 def noted(items: Iterable[TaskItem], baseline: Side) -> dict[str, Any]:
-    """The name of the baseline, and by the reason the ids of the tasks that cannot be compared."""
-    found: dict[str, list[str]] = {}
+    """The name of the baseline, and the ids of the tasks that cannot be compared, by the reason.
+
+    Of those that are `unknown` it is not known before they run.
+    """
+    found: dict[str | None, list[str]] = {}
     for item in items:
-        if why := why_not(item, baseline):
-            found.setdefault(why, []).append(item.task.id)
-    return {"baseline": baseline.name, "left_out": found}
+        found.setdefault(why_not(item, baseline), []).append(item.task.id)
+    unknown, _ = found.pop(None, []), found.pop("", [])
+    return {"baseline": baseline.name, "left_out": found, "unknown": unknown}
 
 
-def why_not(item: TaskItem, baseline: Side) -> str:
-    """ "" if the task can be compared, as far as is known."""
+def why_not(item: TaskItem, baseline: Side) -> str | None:
+    """ "" if the task can be compared, None if that is not known."""
     # Not at the top, for sessions without a baseline: they need no scipy.
     from pytest_super.comparison.comparison import why_different
     from pytest_super.session.kernels import has_foreign_kernel
@@ -54,17 +57,23 @@ def why_not(item: TaskItem, baseline: Side) -> str:
     if item.task.id not in baseline.tasks:
         return f"not in {baseline.name}"
     if has_foreign_kernel(item):
-        return ""
+        return None
     try:
         return why_different(baseline.tasks[item.task.id], expected_of(item))
     # What a hook raises here it raises in the trial as well, which then reports it.
     except (Exception, *OUTCOMES):
-        return ""
+        return None
 
 
 def reasons(found: Mapping[str, Sequence[str]]) -> Iterator[str]:
     for reason, ids in found.items():
         yield f"{reason}, {counted(len(ids), 'task')}: {named(sorted(ids), MOST_NAMED)}"
+
+
+def not_surely_compared(run: Path) -> set[str]:
+    """The ids of the tasks of a run that cannot be compared, or perhaps not."""
+    note = read_note(run / NOTE)
+    return {*note["unknown"], *(id for ids in note["left_out"].values() for id in ids)}
 
 
 def left_out_lines(run: Path) -> Iterator[str]:

@@ -16,7 +16,7 @@ from pytest_super.kernel.providers.registry import find_provider
 from pytest_super.report.junit import rewrite_junit
 from pytest_super.report.terminal import write_lines
 from pytest_super.session.at_end import reports_of
-from pytest_super.session.comparable import left_out_lines
+from pytest_super.session.comparable import left_out_lines, not_surely_compared
 from pytest_super.session.early_end import EarlyEnd
 from pytest_super.session.resume import taken_line
 from pytest_super.session.run import facts_of
@@ -82,8 +82,10 @@ class Controller:
         """Note the trials that are to run, and begin the run if there are any."""
         self.trials.expect(nodeids)
         if self.trials.selected and self.folder is None:
-            self.folder = self.begin()
             self.gates.plan({task_and_epoch(name)[0] for name in self.trials.selected})
+            if self.gates.baseline is not None:
+                self.gates.run_too(not_surely_compared(self.run.path))
+            self.folder = self.begin()
             self.tell_plan()
             self.tell_resumed(self.folder)
 
@@ -94,6 +96,7 @@ class Controller:
             **facts_of(self.config, self.run),
             # By which later runs find those that were compared with the same one.
             "baseline": baseline.side.run if baseline else None,
+            "not_run": sorted(baseline.planned.not_run) if baseline else [],
         }
         try:
             folder = create_run(self.run.settings.directory, facts, self.run.id)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from pytest_super.errors import InfrastructureError
 from pytest_super.gates.stopping import whole_epochs
-from pytest_super.gates.wording import SAVED, SAVED_COST
+from pytest_super.gates.wording import SAVED, SAVED_COST, WITHOUT_NOT_RUN
 from pytest_super.store.results import task_and_epoch
 from pytest_super.store.verdict import write_decided
 from pytest_super.words import counted
@@ -47,13 +47,20 @@ class EarlyEnd:
                 return
 
     def lines(self, folder: RunFolder) -> list[str]:
-        """What was saved."""
+        """What was saved, and which figures lack tasks."""
+        selected = {name for name in self._trials.selected if not self._gates.why_not_run(task_of(name))}
+        absent = {task_of(name) for name in self._trials.selected - selected}
+        lines = [WITHOUT_NOT_RUN.format(tasks=counted(len(absent), "task"))] if absent else []
         if not self._decided:
-            return []
+            return lines
         results = {result.name: result for result in folder.final()}
-        left = self._trials.selected - results.keys()
+        left = selected - results.keys()
         not_needed = sum(task_and_epoch(name)[1] > self._decided for name in left)
         costs = [result.cost_usd for result in results.values() if result.cost_usd is not None]
         cost = SAVED_COST.format(cost=fmean(costs) * not_needed) if costs else ""
-        of_all = {"left": not_needed, "trials": counted(len(self._trials.selected), "trial")}
-        return [SAVED.format(epochs=counted(self._decided, "epoch"), cost=cost, **of_all)]
+        of_all = {"left": not_needed, "trials": counted(len(selected), "trial")}
+        return [*lines, SAVED.format(epochs=counted(self._decided, "epoch"), cost=cost, **of_all)]
+
+
+def task_of(trial: str) -> str:
+    return task_and_epoch(trial)[0]

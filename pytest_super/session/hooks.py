@@ -10,7 +10,7 @@ import pytest
 from pytest_super.agents.registry import find_agent
 from pytest_super.errors import SuperError
 from pytest_super.session.collection import TaskFile
-from pytest_super.session.comparable import refuse_few
+from pytest_super.session.comparable import not_surely_compared, refuse_few
 from pytest_super.session.item import STORED, TaskItem
 from pytest_super.session.machines import join
 from pytest_super.session.outcome import judge, status
@@ -86,6 +86,8 @@ class Session:
                 config.stash[RESUMED_RUN].take_over(items)
             if config.stash[RUN].settings.baseline is not None:
                 refuse_few(items, config.stash[RUN])
+                if GATES in config.stash:
+                    config.stash[GATES].run_too(not_surely_compared(config.stash[RUN].path))
         except (pytest.UsageError, SuperError) as error:
             refuse_to_run(config, session.items, str(error))
 
@@ -111,8 +113,7 @@ class Session:
             for one in (item, following):
                 if isinstance(one, TaskItem):
                     item.config.stash[RESUMED_RUN].prepare(one)
-        last = item.config.stash[RUN].last_epoch
-        is_run = following is not None and STORED not in following.stash and following.epoch <= last
+        is_run = following is not None and STORED not in following.stash and not following.why_not_needed
         item.config.stash[START_AHEAD].next = following if is_run else None
 
     @pytest.hookimpl(trylast=True)

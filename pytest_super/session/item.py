@@ -15,7 +15,7 @@ from pytest_super.report.text import outcome_of
 from pytest_super.session.comparability import facts_of_scoring
 from pytest_super.session.reruns import refuse_rerun_mark
 from pytest_super.session.run import RUN, worker_name
-from pytest_super.session.scoring import SCORING
+from pytest_super.session.scoring import GATES, SCORING
 from pytest_super.store.results import TrialResult
 from pytest_super.store.trial_folder import TrialFolder
 from pytest_super.words import counted, printable
@@ -103,6 +103,14 @@ class TaskItem(pytest.Function):
             self._folder.discard()
             self._folder = None
 
+    @property
+    def why_not_needed(self) -> str:
+        """ "" if the trial is to run."""
+        last, gates = self.config.stash[RUN].last_epoch, self.config.stash.get(GATES, None)
+        if self.epoch > last:
+            return NOT_NEEDED.format(epochs=counted(last, "epoch"))
+        return gates.why_not_run(self.task.id) if gates is not None else ""
+
     def known_result(self) -> TrialResult:
         """The result as it was at the start of the trial."""
         return self.start_result() if self._folder is None else self._folder.start
@@ -128,9 +136,8 @@ class TaskItem(pytest.Function):
     def setup(self) -> None:
         """Set up a run of the item. A plugin can run it again; each rerun has its own folder and result."""
         self._folder = None
-        last = self.config.stash[RUN].last_epoch
-        if self.epoch > last:
-            pytest.skip(NOT_NEEDED.format(epochs=counted(last, "epoch")))
+        if why := self.why_not_needed:
+            pytest.skip(why)
         if STORED in self.stash:
             self.stash[RESULT] = self.stash[STORED]
             return

@@ -12,7 +12,7 @@ from pytest_super.comparison.baseline import read_side
 from pytest_super.comparison.earlier import EarlierRuns, earlier_runs
 from pytest_super.errors import SuperError
 from pytest_super.gates.fail_under import parse_gate
-from pytest_super.gates.must_solve import read_must_solve
+from pytest_super.gates.must_solve import MustSolve, read_must_solve
 from pytest_super.gates.verdict import RunGates
 from pytest_super.metrics.registry import checked, installed_metrics
 from pytest_super.session.run import MAKES_AGENTS, is_worker, offers
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from pytest_super.comparison.side import Side
     from pytest_super.gates import Gate
-    from pytest_super.gates.baseline import BaselineGate
+    from pytest_super.gates.baseline import BaselineGate, LeavesOut
     from pytest_super.metrics import Metric
     from pytest_super.session.run import Run
 
@@ -65,12 +65,12 @@ def read_gates(config: pytest.Config, run: Run, scoring: Scoring) -> RunGates:
         epochs=run.settings.epochs,
         plain=scoring.gates,
         metrics=scoring.metrics,
-        baseline=baseline_gate(config, run),
+        baseline=baseline_gate(config, run, scoring),
         max_errors=run.settings.max_errors,
     )
 
 
-def baseline_gate(config: pytest.Config, run: Run) -> BaselineGate | None:
+def baseline_gate(config: pytest.Config, run: Run, scoring: Scoring) -> BaselineGate | None:
     settings = run.settings
     if settings.baseline is None:
         return None
@@ -91,17 +91,40 @@ def baseline_gate(config: pytest.Config, run: Run) -> BaselineGate | None:
         subject=run.subject,
         earlier=earlier_runs_of(config, run, side),
         arguments=config.invocation_params.args,
+        leaves_out=leaves_out(config, run, scoring, side),
+    )
+
+
+def leaves_out(config: pytest.Config, run: Run, scoring: Scoring, baseline: Side) -> LeavesOut | None:
+    """None if all tasks run, such as for a gate on figures of them all."""
+    # Not at the top, for the same reason.
+    from pytest_super.comparison.never_solved import is_audited
+    from pytest_super.gates.baseline import LeavesOut
+    from pytest_super.session.kernels import KERNEL_FIXTURES
+
+    settings = run.settings
+    runs_all = settings.all_tasks or settings.fail_under or not settings.epochs.is_adaptive
+    # Audits go by the subject, and the conditions must be known before the first trial.
+    if runs_all or not is_known(config, run) or offers(config, *KERNEL_FIXTURES):
+        return None
+    must = [gate.shares for gate in scoring.gates if isinstance(gate, MustSolve)]
+    return LeavesOut(
+        must_run={id for shares in must for id in shares}, is_audited=is_audited(run.subject, baseline.run)
     )
 
 
 def earlier_runs_of(config: pytest.Config, run: Run, baseline: Side) -> EarlierRuns:
     """None if a change of the agent could not be noticed: the trials before it would count, too."""
-    settings = run.settings
-    is_known = bool(run.subject["contents"]) or is_in_image(settings.agent)
     # Workers do not compare.
-    if is_worker(config) or not is_known or offers(config, *MAKES_AGENTS) or settings.for_sandboxes.mounts:
+    if is_worker(config) or not is_known(config, run):
         return EarlierRuns()
-    return earlier_runs(settings.directory, run.id, run.subject, baseline.run)
+    return earlier_runs(run.settings.directory, run.id, run.subject, baseline.run)
+
+
+def is_known(config: pytest.Config, run: Run) -> bool:
+    """Whether any change of the agent is one of the subject."""
+    is_in_digest = bool(run.subject["contents"]) or is_in_image(run.settings.agent)
+    return is_in_digest and not offers(config, *MAKES_AGENTS) and not run.settings.for_sandboxes.mounts
 
 
 def source_of_gates(config: pytest.Config) -> str:

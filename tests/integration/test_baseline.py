@@ -15,7 +15,7 @@ import pytest
 # pytester forgets what a run has imported, and numpy refuses to be imported twice.
 import scipy.special  # noqa: F401
 
-from tests.integration.conftest import Project
+from tests.integration.conftest import Folder, Project
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -46,7 +46,7 @@ def run(project: Project, solved: list[str], *options: str) -> pytest.RunResult:
     return project.run(*options, agent="skilled:Skilled")
 
 
-def super_command(project: Project, *arguments: str) -> subprocess.CompletedProcess[str]:
+def super_command(project: Folder, *arguments: str) -> subprocess.CompletedProcess[str]:
     code = "import sys; from pytest_super.cli import main; sys.exit(main(sys.argv[1:]))"
     return subprocess.run(
         [sys.executable, "-c", code, *arguments],
