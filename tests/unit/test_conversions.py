@@ -295,14 +295,14 @@ def test_a_refusal_is_a_part_of_responses() -> None:
     events = events_of(RESPONSES, body)
 
     assert [item["content"] for item in body["output"]] == [[part]]
-    assert [event["type"] for event in events[2:6]] == [
+    assert [event["type"] for event in events[3:7]] == [
         "response.content_part.added",
         "response.refusal.delta",
         "response.refusal.done",
         "response.content_part.done",
     ]
-    assert events[2]["part"] == {"type": "refusal", "refusal": ""}
-    assert events[3]["delta"] == events[4]["refusal"] == "I cannot."
+    assert events[3]["part"] == {"type": "refusal", "refusal": ""}
+    assert events[4]["delta"] == events[5]["refusal"] == "I cannot."
     assert RESPONSES.said(body, {})["content"] == "I cannot."
     # It comes back with the conversation.
     assert from_responses(body["output"])["messages"] == [{"role": "assistant", "content": "I cannot."}]

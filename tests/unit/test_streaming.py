@@ -12,10 +12,11 @@ from openai.lib.streaming.chat import ChatCompletionStreamState
 from openai.types.chat import ChatCompletionChunk
 
 from pytest_super.model.protocols.chat.stream import replay, wants_usage
+from pytest_super.model.protocols.protocol import PIECE
 from pytest_super.model.protocols.registry import COMMON
 
 WITH_USAGE = {"stream_options": {"include_usage": True}}
-TEXTS = st.text(max_size=20)
+TEXTS = st.text(max_size=20) | st.integers(0, 3 * PIECE).map(lambda size: "x" * size)
 CALLS = st.lists(
     st.fixed_dictionaries(
         {
@@ -65,6 +66,11 @@ def test_openais_client_gets_the_answer_from_the_stream(messages: list[dict[str,
             call["function"].pop("parsed_arguments", None)
         assert {name: said[name] for name in message} == message
         assert choice.finish_reason == "stop"
+
+
+@given(MESSAGES)
+def test_no_line_is_too_long_for_readers_of_lines(message: dict[str, Any]) -> None:
+    assert all(len(event.encode()) < 2**16 for event in COMMON.events(completion(message), {}))
 
 
 def test_usage_is_sent_on_request() -> None:

@@ -33,6 +33,8 @@ Event = dict[str, Any]
 """The data of one server-sent event."""
 END_MARK: Event = {"data": "[DONE]"}
 """Stands for `[DONE]`, the last line of a stream of chat completions."""
+# Clients that read line by line have limits, some of 64 KiB.
+PIECE = 4096
 # A hundred times the longest window of any model. A single higher figure would spend every limit of a run.
 MOST_TOKENS = 10**9
 
@@ -245,6 +247,10 @@ def named_event(event: Event) -> str:
 def data_event(event: Event) -> str:
     """A server-sent event without a name."""
     return f"data: {'[DONE]' if event == END_MARK else json.dumps(event)}\n\n"
+
+
+def pieces(text: str) -> Iterator[str]:
+    return (text[start : start + PIECE] for start in range(0, len(text), PIECE))
 
 
 def plain_error(code: str, message: str) -> Body:

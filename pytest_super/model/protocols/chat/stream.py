@@ -10,13 +10,15 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from pytest_super.json_values import is_list_of_objects, object_in, objects
-from pytest_super.model.protocols.protocol import END_MARK, StreamError
+from pytest_super.model.protocols.protocol import END_MARK, StreamError, pieces
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from pytest_super.model.protocols.protocol import Body, Event, Request
 
+# The fields of a message that arrive in pieces, which the client joins.
+TEXTS = ("reasoning_content", "content", "refusal")
 # The texts that come whole; some servers repeat them in every chunk.
 WHOLE = frozenset(("id", "type", "name", "role", "signature", "finish_reason"))
 COUNTS = ("prompt_tokens", "completion_tokens")
@@ -30,9 +32,10 @@ def replay(body: Body, request: Request) -> Iterator[Event]:
     common = {"object": "chat.completion.chunk"}
     common |= {key: body[key] for key in ("id", "created", "model", "system_fingerprint") if key in body}
     for choice in body["choices"]:
-        said = {"index": choice.get("index", 0), "delta": delta(choice["message"]), "finish_reason": None}
-        yield {**common, "choices": [said]}
-        last = {**said, "delta": {}, "finish_reason": choice.get("finish_reason") or "stop"}
+        index = choice.get("index", 0)
+        for delta in deltas(choice["message"]):
+            yield {**common, "choices": [{"index": index, "delta": delta, "finish_reason": None}]}
+        last = {"index": index, "delta": {}, "finish_reason": choice.get("finish_reason") or "stop"}
         if choice.get("logprobs"):
             last["logprobs"] = choice["logprobs"]
         yield {**common, "choices": [last]}
@@ -41,12 +44,20 @@ def replay(body: Body, request: Request) -> Iterator[Event]:
     yield END_MARK
 
 
-def delta(message: dict[str, Any]) -> dict[str, Any]:
-    """All of the message as one piece, whose calls say where they belong."""
-    said = {name: value for name, value in message.items() if value or name == "content"}
-    if calls := message.get("tool_calls"):
-        said["tool_calls"] = [{**call, "index": index} for index, call in enumerate(calls)]
-    return said
+def deltas(message: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    """The pieces that a client adds up to the message."""
+    rest = {key: value for key, value in message.items() if key not in (*TEXTS, "tool_calls") and value}
+    yield {"role": "assistant", **rest, "content": None if message.get("content") is None else ""}
+    for name in TEXTS:
+        for piece in pieces(message.get(name) or ""):
+            yield {name: piece}
+    for index, call in enumerate(message.get("tool_calls") or []):
+        function = call.get("function") or {}
+        # The first piece has the name and no arguments, as OpenAI sends it.
+        first = {**call, "index": index, "function": {**function, "arguments": ""}}
+        yield {"tool_calls": [first]}
+        for piece in pieces(function.get("arguments") or ""):
+            yield {"tool_calls": [{"index": index, "function": {"arguments": piece}}]}
 
 
 def wants_usage(request: Request) -> bool:

@@ -9,7 +9,7 @@ from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
 from pytest_super.json_values import object_in, objects
-from pytest_super.model.protocols.protocol import StreamError, Tokens, count
+from pytest_super.model.protocols.protocol import StreamError, Tokens, count, pieces
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -25,10 +25,18 @@ def replay(body: Body, request: Request) -> Iterator[Event]:  # noqa: ARG001
     rest = {name: value for name, value in body.items() if name not in ("candidates", "usageMetadata")}
     for candidate in objects(body.get("candidates")):
         for part in parts_of(candidate):
-            content = {"role": "model", "parts": [part]}
-            yield {**rest, "candidates": [{"content": content, "index": candidate.get("index") or 0}]}
+            for piece in pieces_of(part):
+                content = {"role": "model", "parts": [piece]}
+                yield {**rest, "candidates": [{"content": content, "index": candidate.get("index") or 0}]}
     ends = [{**each, "content": {"role": "model", "parts": []}} for each in objects(body.get("candidates"))]
     yield {**body, "candidates": ends}
+
+
+def pieces_of(part: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    if text_fields(part) and isinstance(part["text"], str):
+        yield from ({**part, "text": piece} for piece in pieces(part["text"]))
+    else:
+        yield part
 
 
 def has_part(event: Event) -> bool:

@@ -7,7 +7,7 @@ from collections import defaultdict
 from typing import TYPE_CHECKING, Any
 
 from pytest_super.json_values import load_object, object_in, objects
-from pytest_super.model.protocols.protocol import StreamError, text_of
+from pytest_super.model.protocols.protocol import StreamError, pieces, text_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -48,13 +48,28 @@ def replay(body: Body, request: Request) -> Iterator[Event]:  # noqa: ARG001
 
 
 def block_events(block: dict[str, Any], index: int) -> Iterator[Event]:
-    begun = EMPTY.get(str(block.get("type")), {})
-    yield {"type": "content_block_start", "index": index, "content_block": {**block, **begun}}
-    for kind, (name, piece) in DELTAS.items():
-        if name in begun:
-            said = json.dumps(block.get(name) or {}) if name == "input" else text_of(block.get(name))
-            yield {"type": "content_block_delta", "index": index, "delta": {"type": kind, piece: said}}
+    yield {
+        "type": "content_block_start",
+        "index": index,
+        "content_block": {**block, **EMPTY.get(str(block.get("type")), {})},
+    }
+    for delta in deltas(block):
+        yield {"type": "content_block_delta", "index": index, "delta": delta}
     yield {"type": "content_block_stop", "index": index}
+
+
+def deltas(block: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    kind = block.get("type")
+    if kind == "text":
+        for piece in pieces(text_of(block.get("text"))):
+            yield {"type": "text_delta", "text": piece}
+    elif kind == "thinking":
+        for piece in pieces(text_of(block.get("thinking"))):
+            yield {"type": "thinking_delta", "thinking": piece}
+        yield {"type": "signature_delta", "signature": text_of(block.get("signature"))}
+    elif kind == "tool_use":
+        text = json.dumps(block.get("input") or {})
+        yield from ({"type": "input_json_delta", "partial_json": piece} for piece in pieces(text))
 
 
 def whole(events: list[Event]) -> Body | None:
