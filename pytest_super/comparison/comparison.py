@@ -235,7 +235,7 @@ def compared_sets(
     found = rule.differences(pairs)
     valid = rule.verdicts(found)
     extremes = [
-        rule.verdicts({name: one for name, one in rule.differences(filled).items() if name in own})
+        rule.verdicts(rule.differences({name: filled[name] for name in own}))
         for filled in with_errors(baseline, candidate, [one.id for one in tasks])
     ]
     compared = []

@@ -37,14 +37,17 @@ class EarlierRuns:
         """The trials that differ from those of a run by chance alone, each once.
 
         `own` are the results of the run with the id `run`, which can have taken over some of these trials.
+        Then it has run the errors among them again.
         """
+        is_resumed = any(one.resumed_from for one in own)
+        again = {(one.id, one.epoch) for one in own if is_resumed and not one.is_error}
         known = {alike(one) for one in own if not one.is_error}
         tasks = {one.id for one in own}
         taken = {identity(one, run) for one in own}
         found = {
             identity(one, run): one
             for one in self.trials
-            if alike(one) in known or (one.is_error and one.id in tasks)
+            if (one.id in tasks and (one.id, one.epoch) not in again if one.is_error else alike(one) in known)
         }
         return [one for key, one in found.items() if key not in taken]
 

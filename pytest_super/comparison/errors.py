@@ -32,16 +32,12 @@ def filled(baseline: Side, candidate: Side, ids: Sequence[str], value: float) ->
     """With this value for each error of the candidate, and the opposite one for those of the baseline."""
     pairs = defaultdict(list)
     for id in ids:
-        known = candidate.tasks.get(id) or baseline.tasks[id]
+        old, new = baseline.tasks.get(id), candidate.tasks.get(id)
         pair = Pair(
-            baseline=values_of(baseline, id, 1 - value),
-            candidate=values_of(candidate, id, value),
-            weight=known.weight,
+            baseline=[*(old.values if old else ()), *[1 - value] * baseline.errors.get(id, 0)],
+            candidate=[*(new.values if new else ()), *[value] * candidate.errors.get(id, 0)],
+            weight=(new or baseline.tasks[id]).weight,
         )
-        pairs[known.set].append(pair)
+        # As in the comparison without errors, whose task this can be.
+        pairs[(old or candidate.tasks[id]).set].append(pair)
     return pairs
-
-
-def values_of(side: Side, id: str, of_error: float) -> list[float]:
-    valid = side.tasks[id].values if id in side.tasks else []
-    return [*valid, *[of_error] * side.errors.get(id, 0)]

@@ -13,6 +13,7 @@ import pytest
 
 from pytest_super.comparison.baseline import read_baseline, read_side, write_baseline
 from pytest_super.comparison.comparison import by_look, compare, holm_levels
+from pytest_super.comparison.earlier import EarlierRuns
 from pytest_super.comparison.over_time import drift_of, why_renew, with_run
 from pytest_super.comparison.side import Side, TaskTrials, side_of, side_of_run
 from pytest_super.errors import SuperError
@@ -264,6 +265,23 @@ def test_one_error_leaves_a_verdict_that_it_cannot_change_in_few_trials_too() ->
     lost = many([0.0], tasks=10)
     broken = side("new", without(lost, "t000"), trials=10, errors={"t000": 1})
     assert compare(side("old", many([1.0] * 3, tasks=10)), broken, 0.1).verdict == "regressed"
+
+
+def test_a_task_with_errors_whose_set_was_renamed_is_compared() -> None:
+    renamed = side("new", many([1.0] * 3, set="masked"), errors={"t000": 1})
+    (found,) = compare(side("old", many([1.0] * 3)), renamed, 0.1).sets
+    assert (found.set, found.verdict) == ("expert", "pass")
+
+
+@pytest.mark.parametrize("is_resumed", [True, False])
+def test_an_error_that_a_resumed_run_has_run_again_hides_nothing(is_resumed: bool) -> None:
+    earlier = [
+        result("a", None, error="the engine died", resumed_from="r1"),
+        result("b", 1.0, resumed_from="r1"),
+    ]
+    own = [result("a", 1.0), result("b", 1.0, resumed_from="r1" if is_resumed else "")]
+    found = EarlierRuns(trials=earlier).like(own, "r2")
+    assert [one.id for one in found] == ([] if is_resumed else ["a", "b"])
 
 
 def test_several_sets_give_no_more_false_alarms_than_one() -> None:
