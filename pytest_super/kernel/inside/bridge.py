@@ -32,6 +32,8 @@ if TYPE_CHECKING:
 TICK = 1.0
 # Without a message for this long, we assume that a dead kernel's last messages have arrived.
 STILL_SECONDS = 0.1
+# So many frames of output at most go to the outbox between two looks at what the host sends.
+FRAMES_AT_ONCE = 16
 # A host that is silent for this long is gone, even if the stream is open. Its pings replace the value.
 FIRST_SILENCE = 60.0
 FILE_OPS = frozenset(("read", "piece", "list", "resolve", "search", "digests", "remove", "write", "upload"))
@@ -62,6 +64,7 @@ class Bridge:
         self._is_stopped = False
         # What is left of the last message on IOPUB.
         self._pieces: Iterator[bytes] = iter(())
+        self._has_more_output = False
         # Why the kernel died: None while it lives, "" once the death needs no report.
         self._death: str | None = None
         self._last_message = 0.0
@@ -109,6 +112,8 @@ class Bridge:
         self._report_death()
 
     def _poll_milliseconds(self) -> int:
+        if self._has_more_output and not self._is_stopped:
+            return 0
         # A dead kernel sends nothing that could wake us after STILL_SECONDS.
         return 20 if self._death else int(TICK * 1000)
 
@@ -133,17 +138,26 @@ class Bridge:
                 self._outbox.put(frame)
 
     def _forward_output(self) -> None:
-        """Forward the kernel's output piece by piece while the outbox has room."""
-        while not self._outbox.is_full:
-            frame = next(self._pieces, None)
-            if frame is not None:
-                self._outbox.put(frame)
-                continue
+        """Forward some of the kernel's output while the outbox has room."""
+        self._has_more_output = True
+        for _ in range(FRAMES_AT_ONCE):
+            if self._outbox.is_full:
+                return
+            frame = self._next_frame()
+            if frame is None:
+                self._has_more_output = False
+                return
+            self._outbox.put(frame)
+
+    def _next_frame(self) -> bytes | None:
+        """The next piece of the message at hand, or of the next one."""
+        while (frame := next(self._pieces, None)) is None:
             parts = receive(self._iopub)
             if parts is None:
-                return
+                return None
             self._last_message = time.monotonic()
             self._pieces = self._clipper.frames(frames.IOPUB, parts)
+        return frame
 
     def _record_death(self, ended: dict[int, int]) -> None:
         if self._kernel.pid in ended and self._death is None:

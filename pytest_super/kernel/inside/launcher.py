@@ -11,18 +11,29 @@ idle message or after a later print. Its reader also cuts multi-byte characters 
 from __future__ import annotations
 
 import codecs
+import ctypes
 import importlib
 import os
 import select
+import struct
 import sys
 import threading
-import time
 from typing import Any
 
 # Linux's default size of a pipe, so that one read empties it.
 PIPE_CAPACITY = 65536
-# No child process runs in less time, so prints that are closer together have no child's output between them.
-FORWARD_INTERVAL = 0.001
+poll_holding_lock = ctypes.PyDLL(None).poll
+poll_holding_lock.argtypes = (ctypes.c_void_p, ctypes.c_ulong, ctypes.c_int)
+
+
+def has_data(descriptor: int) -> bool:
+    """Whether a read would return data. Unlike the read, it does not release the interpreter's lock.
+
+    Other threads ask for the lock after 5 ms without a release. A loop of prints that released it each time,
+    and took it back at once, would starve ipykernel's output thread for seconds.
+    """
+    polled = ctypes.create_string_buffer(struct.pack("ihh", descriptor, select.POLLIN, 0))
+    return bool(poll_holding_lock(polled, 1, 0) > 0)
 
 
 # A placeholder: `main` must act before ipykernel is imported, and then combines both classes.
@@ -36,7 +47,6 @@ class CompleteStream(OutStream):  # type: ignore[misc]
         # Set before the base class starts its thread. Reentrant, because a signal handler can print.
         self._forward_lock = threading.RLock()
         self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
-        self._forwarded = 0.0
         super().__init__(*args, **kwargs)
 
     def _watch_pipe_fd(self) -> None:
@@ -54,6 +64,8 @@ class CompleteStream(OutStream):  # type: ignore[misc]
             return
         # Read and written under one lock, so that two threads cannot swap pieces of the output.
         with self._forward_lock:
+            if not has_data(self._fid):
+                return
             try:
                 data = os.read(self._fid, PIPE_CAPACITY)
             except OSError:
@@ -62,10 +74,7 @@ class CompleteStream(OutStream):  # type: ignore[misc]
                 super().write(self._decoder.decode(data))
 
     def write(self, string: str) -> Any:
-        now = time.monotonic()
-        if now - self._forwarded > FORWARD_INTERVAL:
-            self._forwarded = now
-            self._forward()
+        self._forward()
         return super().write(string)
 
     def flush(self) -> None:
