@@ -26,7 +26,9 @@ class Manager:
 
 def wait():
     try:
-        threading.Event().wait(20)
+        # A signal that comes just before a wait does not end it.
+        for _ in range(200):
+            threading.Event().wait(0.1)
     except KeyboardInterrupt as interrupt:
         return f"interrupted {interrupt}".strip()
 
