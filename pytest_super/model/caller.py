@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from pytest_super.model.completion import NO_USAGE, BudgetSpentError, Usage
 from pytest_super.model.failures import Failure, ModelCallError, error_data
 from pytest_super.model.ledger import Ledger
+from pytest_super.model.protocols.common import COMMON
 from pytest_super.model.protocols.protocol import reading
-from pytest_super.model.protocols.registry import COMMON
 from pytest_super.model.retry import Tries
 from pytest_super.model.token_estimate import UNBOUNDED, count_characters
 from pytest_super.store.json_lines import append, to_line

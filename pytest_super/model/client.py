@@ -17,7 +17,7 @@ from pytest_super.model.completion import (
     Usage,
 )
 from pytest_super.model.failures import Failure
-from pytest_super.model.protocols.registry import COMMON
+from pytest_super.model.protocols.common import COMMON
 from pytest_super.model.settings import CallingTrial
 from pytest_super.model.waiting import Waiting
 from pytest_super.model.wire import EVENTS, WAITS

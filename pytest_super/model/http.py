@@ -16,7 +16,7 @@ import httpx
 from pytest_super.model.explanation import NOWHERE_STATUS, denied, is_no_model_api
 from pytest_super.model.failures import Failure, ModelCallError
 from pytest_super.model.like_openai import LIKE_OPENAI, written
-from pytest_super.model.protocols.registry import COMMON
+from pytest_super.model.protocols.common import COMMON
 from pytest_super.model.streamed_answer import NotSpokenError, Relaying, events_of, limited_bytes, read_answer
 from pytest_super.redaction import is_secret_name, secrets_in
 

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from pytest_super.model.protocols.common import COMMON
 from pytest_super.model.protocols.protocol import Site, text_of
-from pytest_super.model.protocols.registry import COMMON
 from pytest_super.model.token_estimate import prices_in
 
 if TYPE_CHECKING:

@@ -11,8 +11,8 @@ from pytest_super.model.completion import NO_USAGE, Usage
 from pytest_super.model.failures import Failure, ModelCallError
 from pytest_super.model.http import ProviderServer
 from pytest_super.model.known_model import KnownModel
+from pytest_super.model.protocols.common import COMMON
 from pytest_super.model.protocols.protocol import MOST_TOKENS, Tokens
-from pytest_super.model.protocols.registry import COMMON
 from pytest_super.model.provider import Answer, Asked, ModelProvider
 from pytest_super.model.streamed_answer import BrokenStreamError, NotSpokenError
 from pytest_super.model.token_estimate import (

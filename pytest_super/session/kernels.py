@@ -18,11 +18,11 @@ from pytest_super.kernel.sandbox import (
     software_of,
 )
 from pytest_super.session.item import ReadyKernel
-from pytest_super.session.masked_code import prepared_code
 from pytest_super.session.private_pytest import fixture_definitions, is_own
 from pytest_super.session.run import RUN
 from pytest_super.session.start_ahead import START_AHEAD, Placement
 from pytest_super.snapshots.prefix import Prefix, RestoredPrefix, prefix_of
+from pytest_super.tasks.paper_item import PaperItem
 
 if TYPE_CHECKING:
     import pytest
@@ -116,7 +116,11 @@ def choose_place(
     `prefix_of` does.
     """
     sandbox = choose_sandbox(item, task)
-    code = code or prepared_code(task)
+    if code is None and isinstance(task, PaperItem):
+        # Not at the top: what parses and masks code takes memory in each worker.
+        from pytest_super.session.masked_code import prepared_code
+
+        code = prepared_code(task)
     prefix = prefix_of(task, sandbox, may_make=may_make) if uses_snapshots(item) else Prefix(task)
     return Placement(sandbox, prefix, code)
 

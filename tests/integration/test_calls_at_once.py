@@ -18,7 +18,7 @@ from pytest_super.model.completion import ModelError, Usage
 from pytest_super.model.failures import Failure, ModelCallError
 from pytest_super.model.gateway_server import GatewayServer
 from pytest_super.model.named_model import NamedModel
-from pytest_super.model.protocols.registry import COMMON
+from pytest_super.model.protocols.common import COMMON
 from pytest_super.model.provider import Answer, ModelProvider
 from pytest_super.model.retry import RetryPolicy
 from pytest_super.model.settings import CallingTrial, ModelSettings

@@ -23,7 +23,7 @@ from pytest_super.model import client
 from pytest_super.model.client import GatewayModel
 from pytest_super.model.completion import BudgetSpentError, FilteredError, ModelError
 from pytest_super.model.gateway_process import Gateway
-from pytest_super.model.protocols.registry import COMMON
+from pytest_super.model.protocols.common import COMMON
 from pytest_super.model.settings import ModelSettings
 from pytest_super.tasks.task import Limits
 from pytest_super.trial.budget import Budget

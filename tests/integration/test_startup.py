@@ -10,9 +10,9 @@ if TYPE_CHECKING:
 
 HEAVY = {"yaml", "pydantic", "docker", "jupyter_client", "zmq", "litellm", "requests", "regex", "nbformat"}
 LIST_MODULES = """
-import json, sys
+import json, os, sys
 def pytest_unconfigure():
-    with open("modules.json", "w") as file:
+    with open(f"modules{os.environ.get('PYTEST_XDIST_WORKER', '')}.json", "w") as file:
         json.dump(sorted(sys.modules), file)
 """
 
@@ -42,3 +42,19 @@ def test_collecting_tasks_imports_neither_engine_nor_kernel_nor_models(pytester:
     pytester.runpytest_subprocess("--super-agent=gold", "--collect-only", "a.task.yaml")
     modules = set(json.loads((pytester.path / "modules.json").read_text()))
     assert not {"docker", "jupyter_client", "zmq", "litellm", "requests"} & modules
+
+
+def test_a_run_without_baselines_papers_and_programs_loads_nothing_for_them(
+    pytester: pytest.Pytester,
+) -> None:
+    pytester.makeconftest(LIST_MODULES)
+    (pytester.path / "a.task.yaml").write_text("id: a\nset: expert\nquery: x\nanswer: 1\n")
+    options = ("--super-agent=gold", "--super-sandbox=local", "-n1")
+    assert pytester.runpytest_subprocess(*options, "a.task.yaml").ret == 0
+    for process in ("", "gw0"):
+        modules = set(json.loads((pytester.path / f"modules{process}.json").read_text()))
+        assert not {"numpy", "scipy"} & modules
+        assert (
+            not {f"pytest_super.{name}" for name in ("functions.masking", "trial.model_endpoint")} & modules
+        )
+        assert "pytest_super.model.protocols.registry" not in modules

@@ -12,7 +12,7 @@ from packaging.version import Version
 from pytest_super.model.completion import Usage
 from pytest_super.model.failures import RETRIED, Failure, ModelCallError
 from pytest_super.model.named_model import NamedModel
-from pytest_super.model.protocols.registry import COMMON
+from pytest_super.model.protocols.common import COMMON
 from pytest_super.model.provider import Asked
 from tests.openai_server import KEY, MEANINGS, Fault
 

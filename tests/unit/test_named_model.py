@@ -18,8 +18,8 @@ from pytest_super.model.completion import Usage
 from pytest_super.model.failures import RETRIED, Failure, ModelCallError
 from pytest_super.model.known_model import import_litellm
 from pytest_super.model.named_model import NamedModel
+from pytest_super.model.protocols.common import COMMON
 from pytest_super.model.protocols.messages import Messages
-from pytest_super.model.protocols.registry import COMMON
 from pytest_super.model.provider import Asked
 from pytest_super.model.streamed_answer import LARGEST_ANSWER
 from tests.openai_server import ERRORS, KEY, MEANINGS, Fault, running_server

@@ -10,7 +10,7 @@ import pytest
 from pytest_super.errors import SuperError
 from pytest_super.model.completion import Usage
 from pytest_super.model.failures import Failure, ModelCallError
-from pytest_super.model.protocols.registry import COMMON
+from pytest_super.model.protocols.common import COMMON
 from pytest_super.model.provider import Asked
 from pytest_super.model.scripted import ScriptedProvider
 

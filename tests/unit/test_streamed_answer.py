@@ -10,7 +10,7 @@ import pytest
 
 from pytest_super.model import streamed_answer
 from pytest_super.model.failures import ModelCallError
-from pytest_super.model.protocols.registry import COMMON
+from pytest_super.model.protocols.common import COMMON
 from pytest_super.model.streamed_answer import Relaying, read_answer
 
 if TYPE_CHECKING:

@@ -12,8 +12,8 @@ from openai.lib.streaming.chat import ChatCompletionStreamState
 from openai.types.chat import ChatCompletionChunk
 
 from pytest_super.model.protocols.chat.stream import replay, wants_usage
+from pytest_super.model.protocols.common import COMMON
 from pytest_super.model.protocols.protocol import PIECE
-from pytest_super.model.protocols.registry import COMMON
 
 WITH_USAGE = {"stream_options": {"include_usage": True}}
 TEXTS = st.text(max_size=20) | st.integers(0, 3 * PIECE).map(lambda size: "x" * size)

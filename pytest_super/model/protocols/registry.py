@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from pytest_super.model.protocols.chat import ChatCompletions
+from pytest_super.model.protocols.common import COMMON
 from pytest_super.model.protocols.gemini import Gemini
 from pytest_super.model.protocols.messages import Messages
 from pytest_super.model.protocols.responses import Responses
@@ -13,8 +13,6 @@ if TYPE_CHECKING:
     from pytest_super.model.protocols.protocol import Body, WireProtocol
     from pytest_super.model.protocols.route import Route
 
-COMMON: WireProtocol = ChatCompletions()
-"""What every other protocol is converted to; our own agents speak it."""
 PROTOCOLS: tuple[WireProtocol, ...] = (COMMON, Responses(), Messages(), Gemini())
 ROUTES: dict[Route, WireProtocol] = {route: each for each in PROTOCOLS for route in each.routes}
 FOLDERS = tuple(sorted({f"/{route.path.split('/')[1]}/" for route in ROUTES}))
