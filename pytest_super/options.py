@@ -104,7 +104,7 @@ OPTIONS = (
     ),
     Option(
         name="max-regression",
-        help="The drop from the baseline that is to be excluded, in points.",
+        help="The drop from the baseline to rule out, in points.",
         default=10,
         parse=points,
     ),
@@ -117,10 +117,15 @@ OPTIONS = (
     ),
     Option(
         name="cannot-tell",
-        help="Whether a run passes or fails if it can neither exclude that drop nor show one; with run-more "
+        help="Whether a run passes or fails if it can neither rule out that drop nor show one; with run-more "
         "it first runs more epochs, like --super-epochs=adaptive.",
         default="pass",
         choices=("pass", "fail", "run-more"),
+    ),
+    Option(
+        name="all-tasks",
+        help="With adaptive epochs, also run the tasks that the baseline never solved in 10 trials or more.",
+        is_flag=True,
     ),
     Option(
         name="min-compared",

@@ -5,9 +5,10 @@ from datetime import date
 from pathlib import Path
 
 from pytest_super.commands.compare import add_max_regression
+from pytest_super.errors import SuperError
 from pytest_super.option_types import Epochs, epochs
 from pytest_super.statistics import require_scipy
-from pytest_super.words import named, one_line
+from pytest_super.words import counted, named, one_line
 
 # So many tasks are named.
 MOST_NAMED = 10
@@ -37,23 +38,24 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 def run(arguments: Namespace) -> int:
     require_scipy()
-    from pytest_super.comparison.baseline import read_baseline, write_baseline
+    from pytest_super.comparison.baseline import read_baseline
     from pytest_super.comparison.over_time import why_renew
-    from pytest_super.comparison.side import side_of_run
+    from pytest_super.gates import Selected
     from pytest_super.gates.baseline import plan_of
     from pytest_super.report.comparison import plan_lines, side_lines
 
     if arguments.action == "update" and arguments.add:
         add(arguments.file, arguments.run_folder)
     elif arguments.action == "update":
-        write_baseline(arguments.file, side_of_run(arguments.run_folder))
+        write_whole(arguments.file, arguments.run_folder)
     side = read_baseline(arguments.file)
     if arguments.action != "check":
         for line in side_lines(side):
             print(line)
         return 0
     margin = arguments.max_regression / 100
-    plan = plan_of(side, side.tasks, arguments.epochs, margin)
+    selected = Selected(ids=side.tasks.keys())
+    plan = plan_of(side, selected, arguments.epochs, margin, leaves_out=arguments.epochs.is_adaptive)
     for line in plan_lines(plan, side, margin):
         print(line)
     reasons = list(why_renew(side, margin, date.today()))
@@ -61,6 +63,20 @@ def run(arguments: Namespace) -> int:
         print(one_line(f"renew: {line}"))
     drops = [one.finds.detectable for one in plan.sets.values()]
     return int(bool(reasons) or any(drop is None or drop > margin for drop in drops))
+
+
+def write_whole(file: Path, run_folder: Path) -> None:
+    """Raises SuperError if the run has left tasks out, which would never be compared again."""
+    from pytest_super.comparison.baseline import write_baseline
+    from pytest_super.comparison.side import side_of_run
+
+    side = side_of_run(run_folder)
+    if side.not_run:
+        raise SuperError(
+            f"{side.name} has not run {counted(len(side.not_run), 'task')} that its baseline never solved: "
+            "add it (--add), or make a baseline of a run with --super-all-tasks"
+        )
+    write_baseline(file, side)
 
 
 def add(file: Path, run_folder: Path) -> None:

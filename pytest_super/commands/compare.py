@@ -21,7 +21,7 @@ def add_max_regression(parser: ArgumentParser) -> None:
         type=points,
         default=10.0,
         metavar="POINTS",
-        help="the drop to exclude (default: 10)",
+        help="the drop to rule out (default: 10)",
     )
 
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from pytest_super.comparison.errors import with_errors
 from pytest_super.comparison.matching import why_left_out
+from pytest_super.comparison.never_solved import with_stand_ins
 from pytest_super.comparison.over_time import age_of
 from pytest_super.errors import SuperError
 from pytest_super.statistics.baseline import standard_error
@@ -59,17 +60,24 @@ class ComparedTask:
     id: str
     baseline: TaskTrials
     candidate: TaskTrials
+    is_run: bool = True
+    """Whether the candidate has tried it. If not, it has the values that are to be expected."""
 
     @property
     def flip(self) -> str:
         """`lost` if its mean is no longer at least one half, `won` if it is now, else ""."""
+        if not self.is_run:
+            return ""
         was, is_now = (fmean(side.values) >= 0.5 for side in (self.baseline, self.candidate))
         return "" if was == is_now else "lost" if was else "won"
 
     @property
     def pair(self) -> Pair:
         return Pair(
-            baseline=self.baseline.values, candidate=self.candidate.values, weight=self.candidate.weight
+            baseline=self.baseline.values,
+            candidate=self.candidate.values,
+            weight=self.candidate.weight,
+            is_run=self.is_run,
         )
 
 
@@ -103,6 +111,11 @@ class SetComparison:
         """The standard error of the baseline's mean, which all comparisons with it share."""
         sides = [task.baseline for task in self.tasks]
         return standard_error([one.values for one in sides], [task.candidate.weight for task in self.tasks])
+
+    @property
+    def ran(self) -> list[ComparedTask]:
+        """The tasks that the candidate has tried."""
+        return [one for one in self.tasks if one.is_run]
 
     def flipped(self, flip: str) -> list[ComparedTask]:
         """The tasks with this flip, the largest changes first."""
@@ -163,7 +176,7 @@ class Comparison:
     @property
     def changed_stops(self) -> list[tuple[str, float, float]]:
         """The stop reasons with a notably different share of the trials, with both shares."""
-        tasks = [task for one in self.sets for task in one.tasks]
+        tasks = [task for one in self.sets for task in one.ran]
         before, after = (
             sum((Counter(getattr(task, side).stops) for task in tasks), Counter[str]())
             for side in ("baseline", "candidate")
@@ -183,15 +196,16 @@ def compare(
     confidence: Confidence | None = None,
     drift: float = 0.0,
 ) -> Comparison:
-    """`margin` is the drop to exclude, from 0 to 1. Raises SuperError if nothing can be compared.
+    """`margin` is the drop to rule out, from 0 to 1. Raises SuperError if nothing can be compared.
 
     Without a `confidence`, the look is the next one at the candidate. `drift` is the standard deviation of
     what changes a whole run, from 0 to 1.
     """
+    candidate = with_stand_ins(baseline, candidate)
     left_out = dict(why_left_out(baseline, candidate))
     excluded = {id for ids in left_out.values() for id in ids}
     tasks = [
-        ComparedTask(id=id, baseline=baseline.tasks[id], candidate=task)
+        ComparedTask(id=id, baseline=baseline.tasks[id], candidate=task, is_run=id not in candidate.not_run)
         for id, task in candidate.tasks.items()
         if id not in excluded
     ]

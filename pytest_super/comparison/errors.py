@@ -37,6 +37,7 @@ def filled(baseline: Side, candidate: Side, ids: Sequence[str], value: float) ->
             baseline=[*(old.values if old else ()), *[1 - value] * baseline.errors.get(id, 0)],
             candidate=[*(new.values if new else ()), *[value] * candidate.errors.get(id, 0)],
             weight=(new or baseline.tasks[id]).weight,
+            is_run=id not in candidate.not_run,
         )
         # As in the comparison without errors, whose task this can be.
         pairs[(old or candidate.tasks[id]).set].append(pair)

@@ -148,7 +148,7 @@ def why_renew(side: Side, margin: float, today: date) -> Iterator[str]:
         if error > MOST_OF_MARGIN * margin:
             yield (
                 f"{name}: the standard error of {side.name} is {100 * error:.1f} points, more than "
-                f"{100 * MOST_OF_MARGIN:.0f} % of the drop to exclude: add runs (baseline update --add RUN)"
+                f"{100 * MOST_OF_MARGIN:.0f} % of the drop to rule out: add runs (baseline update --add RUN)"
             )
     if (drift := drift_of(side)) is not None:
         yield drift.words

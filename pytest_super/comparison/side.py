@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import date
 from statistics import fmean
 from typing import TYPE_CHECKING, Any
@@ -85,6 +85,8 @@ class Side:
     """How many of the trials are of which earlier run of the same subject."""
     looks: int = 0
     """How often earlier runs of the same subject were compared with the same baseline."""
+    not_run: Collection[str] = ()
+    """Tasks that the run has left out, because its baseline never solved them."""
     arguments: Sequence[str] = ()
     """The command line of a run that is compared as it ends, without the name of the program."""
 
@@ -105,7 +107,8 @@ def side_of_run(folder: Path, without: Collection[str] = ()) -> Side:
         facts = json.loads((folder / "run.json").read_text(encoding="utf-8"))
         id = str(facts["id"])
         others = [one for one in results if (one.resumed_from or id) not in without]
-        return side_of(id, facts.get("subject") or {"agent": facts["agent"]}, others)
+        side = side_of(id, facts.get("subject") or {"agent": facts["agent"]}, others)
+        return replace(side, not_run=[str(task) for task in facts.get("not_run") or ()])
     except FileNotFoundError:
         raise SuperError(f"there is no run in {folder}: name a folder with results.jsonl") from None
     except UNREADABLE as error:

@@ -2,12 +2,24 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Collection, Sequence
 
     from pytest_super.store.results import TrialResult
+
+
+@dataclass(frozen=True, kw_only=True)
+class Selected:
+    """The tasks of a run, by id."""
+
+    ids: Collection[str]
+    apart: Collection[str] = frozenset()
+    """Those that cannot be compared with the baseline."""
+    must_run: Collection[str] = frozenset()
+    """Those that run even if the baseline never solved them."""
 
 
 class Gate(Protocol):
@@ -16,6 +28,9 @@ class Gate(Protocol):
     @property
     def why_open(self) -> str:
         """What it lacks as long as not all trials have ended."""
+
+    def needs(self, id: str) -> bool:
+        """Whether it needs trials of this task."""
 
     def decide(self, results: Sequence[TrialResult]) -> tuple[str, str]:
         """PASSED or FAILED, and why."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass, field, replace
 from functools import cache
+from math import fsum
 from typing import TYPE_CHECKING, Any
 
 from pytest_super.comparison.comparison import by_look, compare
@@ -15,9 +16,10 @@ from pytest_super.comparison.earlier import EarlierRuns
 from pytest_super.comparison.side import side_of
 from pytest_super.errors import SuperError
 from pytest_super.gates.next_steps import next_lines
-from pytest_super.gates.wording import CANNOT_TELL, FAILED, NOTHING_COMPARED, PASSED, decided_lines
+from pytest_super.gates.wording import CANNOT_TELL, FAILED, GOES_ON, NOTHING_COMPARED, PASSED, decided_lines
 from pytest_super.statistics import decision
 from pytest_super.statistics.epochs import schedule
+from pytest_super.statistics.never_solved import never_solved
 from pytest_super.words import one_line, printable_line
 
 if TYPE_CHECKING:
@@ -25,20 +27,24 @@ if TYPE_CHECKING:
 
     from pytest_super.comparison.comparison import Comparison, Confidence
     from pytest_super.comparison.side import Side, TaskTrials
+    from pytest_super.gates import Selected
     from pytest_super.option_types import Epochs
     from pytest_super.statistics.epochs import Schedule
     from pytest_super.store.results import TrialResult
 
+# Of the margin, what tasks that are not run can hide at most.
+MOST_HIDDEN = 1 / 5
 WORDS = {decision.PASS: PASSED, decision.REGRESSED: FAILED, decision.CANNOT_TELL: CANNOT_TELL}
 
 
 @dataclass(frozen=True, kw_only=True)
 class SetPlan:
-    """Of one set: its tasks that the baseline has."""
+    """Of one set: its tasks that are compared with the baseline, and run."""
 
+    tasks: Sequence[str]
     schedule: Schedule
     finds: decision.Plan
-    """If each task runs in all its epochs."""
+    """If each of them runs in all its epochs."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -47,9 +53,14 @@ class RunPlan:
 
     sets: Mapping[str, SetPlan] = field(default_factory=dict)
     epochs: Mapping[str, int] = field(default_factory=dict)
-    """By task id."""
+    """By task id; 0 for those that do not run, because the baseline never solved them."""
     least: int = 1
     """The epoch after which the first look comes. There is one after each further epoch."""
+
+    @property
+    def not_run(self) -> list[str]:
+        """The tasks that do not run."""
+        return sorted(id for id, epochs in self.epochs.items() if not epochs)
 
     def confidence_after(self, epoch: int, of_run: Confidence) -> Confidence:
         """How sure the bounds of the look after an epoch must be, so that all are as sure as `of_run`."""
@@ -66,23 +77,66 @@ class RunPlan:
         return confidence
 
 
-def plan_of(side: Side, ids: Collection[str], epochs: Epochs, margin: float, drift: float = 0.0) -> RunPlan:
-    """Of the tasks `ids`. Those that the baseline does not have run as rarely as possible."""
-    common = {id: task for id, task in side.tasks.items() if id in ids}
-    most = dict.fromkeys(ids, epochs.least)
+def plan_of(
+    side: Side,
+    selected: Selected,
+    epochs: Epochs,
+    margin: float,
+    drift: float = 0.0,
+    *,
+    leaves_out: bool = False,
+) -> RunPlan:
+    """Those that cannot be compared run as rarely as possible.
+
+    If it `leaves_out` tasks, those that the baseline never solved need not run.
+    """
+    common = {id: task for id, task in side.tasks.items() if id in selected.ids and id not in selected.apart}
+    most = dict.fromkeys(selected.ids, epochs.least)
     sets = {}
     for name in sorted({task.set for task in common.values()}):
         own = {id: task for id, task in common.items() if task.set == name}
-        sets[name] = set_plan(list(own.values()), epochs, margin, drift)
-        most |= dict(zip(own, sets[name].schedule.epochs, strict=True))
+        found = set_plan(own, epochs, margin, drift)
+        part = part_plan(own, epochs, margin, drift, selected.must_run) if leaves_out else None
+        # Without some tasks the others can need more epochs.
+        if part is not None and sum(part.schedule.epochs) < sum(found.schedule.epochs):
+            found = part
+        sets[name] = found
+        most |= dict.fromkeys(own, 0) | dict(zip(found.tasks, found.schedule.epochs, strict=True))
     return RunPlan(sets=sets, epochs=most, least=epochs.least)
 
 
-def set_plan(tasks: Sequence[TaskTrials], epochs: Epochs, margin: float, drift: float) -> SetPlan:
-    values, weights = [task.values for task in tasks], [task.weight for task in tasks]
+def set_plan(tasks: Mapping[str, TaskTrials], epochs: Epochs, margin: float, drift: float) -> SetPlan:
+    values, weights = values_of(tasks), weights_of(tasks)
     found = schedule(values, weights, least=epochs.least, most=epochs.most, margin=margin)
     finds = decision.plan(values, weights, epochs=found.epochs, margin=margin, drift=drift)
-    return SetPlan(schedule=found, finds=finds)
+    return SetPlan(tasks=list(tasks), schedule=found, finds=finds)
+
+
+def part_plan(
+    tasks: Mapping[str, TaskTrials], epochs: Epochs, margin: float, drift: float, must_run: Collection[str]
+) -> SetPlan | None:
+    """Without the tasks that were never solved; None if there are none, or they could hide too much."""
+    never = never_solved(values_of(tasks), weights_of(tasks))
+    ids = [id for place, id in enumerate(tasks) if place in never.tasks and id not in must_run]
+    rest = {id: task for id, task in tasks.items() if id not in ids}
+    if not ids or not rest:
+        return None
+    share = fsum(weights_of(rest)) / fsum(weights_of(tasks))
+    hidden = never.rate * (1 - share)
+    if hidden > MOST_HIDDEN * margin:
+        return None
+    # Differences of the rest count by its share.
+    found = set_plan(rest, epochs, (margin - hidden) / share, drift / share)
+    drop = found.finds.detectable
+    return replace(found, finds=replace(found.finds, detectable=None if drop is None else share * drop))
+
+
+def values_of(tasks: Mapping[str, TaskTrials]) -> list[list[float]]:
+    return [task.values for task in tasks.values()]
+
+
+def weights_of(tasks: Mapping[str, TaskTrials]) -> list[float]:
+    return [task.weight for task in tasks.values()]
 
 
 @dataclass(kw_only=True)
@@ -92,11 +146,11 @@ class BaselineGate:
     side: Side
     """The baseline."""
     margin: float
-    """The drop to exclude, from 0 to 1."""
+    """The drop to rule out, from 0 to 1."""
     drift: float = 0.0
     """The standard deviation of what changes a whole run, from 0 to 1."""
     must_tell: bool
-    """Whether the run fails if neither a drop can be excluded nor one is shown."""
+    """Whether the run fails if neither a drop is ruled out nor one is shown."""
     run: str
     """The candidate's id."""
     subject: dict[str, Any]
@@ -105,13 +159,19 @@ class BaselineGate:
     """Of the same subject."""
     arguments: Sequence[str] = ()
     """The command line of the run, without the name of the program."""
+    leaves_out: bool = False
+    """Whether tasks need not run that the baseline never solved."""
     planned: RunPlan = field(default=RunPlan(), init=False)
     """What `plan` has returned last."""
+    _planned_for: Selected | None = field(default=None, init=False)
 
-    def plan(self, ids: Collection[str], epochs: Epochs) -> RunPlan:
+    def plan(self, selected: Selected, epochs: Epochs) -> RunPlan:
         """What can be found with so many epochs of these tasks, and when the run is compared."""
-        if self.planned.epochs.keys() != set(ids):
-            self.planned = plan_of(self.side, ids, epochs, self.margin, self.drift)
+        if self._planned_for != selected:
+            self._planned_for = selected
+            self.planned = plan_of(
+                self.side, selected, epochs, self.margin, self.drift, leaves_out=self.leaves_out
+            )
         return self.planned
 
     def compared(self, results: Iterable[TrialResult], epoch: int) -> tuple[Comparison | None, str]:
@@ -137,6 +197,7 @@ class BaselineGate:
             side,
             pooled=Counter(one.resumed_from for one in before),
             looks=self.earlier.looks,
+            not_run=self.planned.not_run,
             arguments=self.arguments,
         )
 
@@ -145,5 +206,10 @@ class BaselineGate:
         if comparison is None:
             return FAILED, NOTHING_COMPARED
         # A command is never cut.
-        parts = [one_line("; ".join(decided_lines(comparison))), *next_lines(comparison)]
+        goes_on = comparison.verdict == decision.CANNOT_TELL and not self.must_tell
+        parts = [
+            one_line("; ".join(decided_lines(comparison))),
+            *([GOES_ON] if goes_on and not comparison.candidate.errors else []),
+            *next_lines(comparison),
+        ]
         return WORDS[comparison.verdict], printable_line("; ".join(parts))

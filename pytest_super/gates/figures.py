@@ -31,7 +31,7 @@ def why_invalid(results: Iterable[TrialResult], max_errors: float | None) -> str
     limit = MAX_ERRORS if max_errors is None else max_errors
     if not are_too_many(errors, len(ended), limit):
         return ""
-    return TOO_MANY_ERRORS.format(share=100 * errors / len(ended), limit=100 * limit)
+    return TOO_MANY_ERRORS.format(errors=errors, trials=len(ended), limit=100 * limit)
 
 
 def mean(values: Iterable[float | None]) -> float | None:

@@ -30,6 +30,9 @@ class MustSolve:
     """Of the file."""
     shares: Mapping[str, float]
 
+    def needs(self, id: str) -> bool:
+        return id in self.shares
+
     def decide(self, results: Sequence[TrialResult]) -> tuple[str, str]:
         if not (failing := list(self.failing(results))):
             return PASSED, wording.ALL_SOLVED.format(file=self.name)

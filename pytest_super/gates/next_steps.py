@@ -8,9 +8,12 @@ from typing import TYPE_CHECKING
 
 from pytest_super.gates.wording import (
     BASELINE_AGAIN,
+    CANNOT_TELL,
     LONGER_BASELINE,
+    LOOK,
     RUN_ERRORS_AGAIN,
     RUN_MORE,
+    RUN_MORE_LATER,
     UNDECIDABLE,
     decided_lines,
     doubt_lines,
@@ -19,9 +22,9 @@ from pytest_super.option_types import LEAST_EPOCHS, Epochs
 from pytest_super.words import counted, dollars
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Sequence
+    from collections.abc import Collection, Iterable, Iterator, Sequence
 
-    from pytest_super.comparison.comparison import Comparison, SetComparison
+    from pytest_super.comparison.comparison import ComparedTask, Comparison, SetComparison
     from pytest_super.comparison.side import Side
 
 
@@ -33,33 +36,36 @@ def compared_lines(comparison: Comparison) -> Iterator[str]:
 
 
 def next_lines(comparison: Comparison) -> Iterator[str]:
-    """What to do about the sets on which there is no verdict."""
+    """What to do about the sets that are worse, and those on which there is no verdict."""
     if comparison.too_many_errors is not None:
         yield errors_again(comparison, comparison.too_many_errors)
         return
+    if any(one.verdict != CANNOT_TELL and one.difference.bounds(one.level)[1] < 0 for one in comparison.sets):
+        yield LOOK.format(run=comparison.candidate.run)
     if any(one.hidden is not None for one in comparison.sets):
         yield errors_again(
             comparison, comparison.candidate if comparison.candidate.errors else comparison.baseline
         )
-    epochs = []
+    epochs, run_more = [], RUN_MORE
     for one, more in ((one, one.more) for one in comparison.sets if one.more is not None):
         if more.epochs is None:
             yield UNDECIDABLE.format(set=one.set)
             continue
         epochs.append(more.epochs)
         if more.baseline is not None:
+            run_more = RUN_MORE_LATER
             yield longer_baseline(one, more.baseline, more.epochs)
     if epochs:
         # At least one look before the last.
         most = max(*epochs, LEAST_EPOCHS + 1)
         option = f"--super-epochs={Epochs(LEAST_EPOCHS, most)}"
-        yield RUN_MORE.format(command=command_with(option, comparison.candidate.arguments))
+        yield run_more.format(command=command_with(option, comparison.candidate.arguments))
 
 
 def errors_again(comparison: Comparison, side: Side) -> str:
     if side is comparison.baseline:
         return BASELINE_AGAIN.format(run=side.run)
-    return RUN_ERRORS_AGAIN.format(command=command_with("--super-resume=latest", side.arguments))
+    return RUN_ERRORS_AGAIN.format(command=command_with(f"--super-resume={side.run}", side.arguments))
 
 
 def longer_baseline(one: SetComparison, baseline: int, epochs: int) -> str:
@@ -67,16 +73,16 @@ def longer_baseline(one: SetComparison, baseline: int, epochs: int) -> str:
     return LONGER_BASELINE.format(
         set=one.set,
         has=counted(has, "epoch"),
-        baseline=baseline,
-        baseline_cost=cost_of(one, baseline - has),
+        missing=counted(baseline - has, "epoch"),
+        baseline_cost=cost_of(one.tasks, baseline - has),
         more=counted(epochs, "more epoch"),
-        cost=cost_of(one, epochs),
+        cost=cost_of(one.ran, epochs),
     )
 
 
-def cost_of(one: SetComparison, epochs: int) -> str:
+def cost_of(tasks: Iterable[ComparedTask], epochs: int) -> str:
     """By what the trials of the baseline cost; "" if that is not known."""
-    costs = [task.baseline.cost_usd for task in one.tasks if task.baseline.cost_usd is not None]
+    costs = [task.baseline.cost_usd for task in tasks if task.baseline.cost_usd is not None]
     if not costs:
         return ""
     return f" (~{dollars(epochs * fsum(costs))})"

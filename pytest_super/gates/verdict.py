@@ -5,7 +5,7 @@ The exit status and all reports are readings of the verdict.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from pytest_super.gates.figures import why_invalid
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping, Sequence
 
     from pytest_super.comparison.comparison import Comparison, SetComparison
-    from pytest_super.gates import Gate
+    from pytest_super.gates import Gate, Selected
     from pytest_super.gates.baseline import BaselineGate
     from pytest_super.metrics import Metric
     from pytest_super.option_types import Epochs
@@ -86,7 +86,7 @@ class RunVerdict:
         compared: dict[str, object] = {
             f"regression.{name}{suffix}": one[key]
             for name, one in self.regression.items()
-            for suffix, key in (("", "verdict"), (".points", "points"))
+            for suffix, key in (("", "verdict"), (".points", "points"), (".not_run", "not_run"))
         }
         if self.comparison is not None:
             runs = self.comparison.candidate.pooled.items()
@@ -108,11 +108,21 @@ class RunVerdict:
 
 
 def regression_of(one: SetComparison) -> dict[str, Any]:
-    """The verdict on a set; in points, the difference, its interval and the baseline's standard error."""
+    """The verdict on a set; in points, the difference, its interval and the baseline's standard error.
+
+    `not_run` is the number of its tasks that were left out because the baseline never solved them.
+    """
     low, high = (round(100 * bound, 2) for bound in one.difference.bounds(one.level))
     points = round(100 * one.difference.value, 2)
     error = round(100 * one.baseline_error, 2)
-    return {"verdict": one.verdict, "points": points, "low": low, "high": high, "baseline_error": error}
+    return {
+        "verdict": one.verdict,
+        "points": points,
+        "low": low,
+        "high": high,
+        "baseline_error": error,
+        "not_run": len(one.tasks) - len(one.ran),
+    }
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -126,11 +136,13 @@ class RunGates:
     max_errors: float | None = None
     """The share of the trials that can be errors; None if any error fails the run."""
 
-    def plan(self, ids: Collection[str]) -> Mapping[str, int]:
+    def plan(self, selected: Selected) -> Mapping[str, int]:
         """How often each of these tasks runs at most. Called before the first trial."""
-        if self.baseline is not None:
-            return self.baseline.plan(ids, self.epochs).epochs
-        return dict.fromkeys(ids, self.epochs.most)
+        if self.baseline is None:
+            return dict.fromkeys(selected.ids, self.epochs.most)
+        needed = {id for id in selected.ids if any(gate.needs(id) for gate in self.plain)}
+        selected = replace(selected, must_run={*selected.must_run, *needed})
+        return self.baseline.plan(selected, self.epochs).epochs
 
     def is_decided(self, results: Sequence[TrialResult], to_come: Collection[str], epoch: int) -> bool:
         """Whether the run can end after this epoch. `to_come` has the names of the trials to come."""
@@ -171,7 +183,7 @@ class RunGates:
     ) -> GateVerdict:
         if is_open:
             return GateVerdict(OPEN, gate.why_open)
-        return GateVerdict(*gate.decide(results)) if is_valid else GateVerdict(FAILED, FIGURES_INVALID)
+        return GateVerdict(*gate.decide(results)) if is_valid else GateVerdict(CANNOT_TELL, FIGURES_INVALID)
 
     def _fails(self, gate: GateVerdict) -> bool:
         """Whether the run fails by the gate."""

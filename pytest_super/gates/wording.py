@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from pytest_super.statistics.errors import MAX_ERRORS
 from pytest_super.words import counted, named
 
 if TYPE_CHECKING:
@@ -20,8 +21,11 @@ GATE = "gate: "
 MOST_RUNS = 3
 INVALID = "invalid: "
 
-TOO_MANY_ERRORS = "{share:.3g} % of the trials are errors (limit {limit:.3g} %)"
-FIGURES_INVALID = "the figures are invalid"
+TOO_MANY_ERRORS = (
+    "{errors} of {trials} trials are infrastructure errors, more than {limit:.3g} %, so the run fails: "
+    "run them again (--super-resume=latest)"
+)
+FIGURES_INVALID = "too many trials are infrastructure errors"
 NOT_ALL_ENDED = "not all trials have ended"
 
 # --super-fail-under
@@ -39,31 +43,49 @@ NOT_ALL_ENDED_OF = "not all trials have ended that {file} needs"
 
 # --super-baseline
 OF_SET: Mapping[decision.Verdict, str] = {
-    "pass": "{set}: pass, {but}a drop of {margin:g} points or more is excluded",
-    "regressed": "{set}: REGRESSED, it is worse, and a drop of {margin:g} points or more is not excluded",
-    "cannot tell": "{set}: cannot tell, it can be unchanged, and can be worse by {margin:g} points or more",
+    "pass": "{set}: pass, {but}a drop of {margin:g} points or more is ruled out",
+    "regressed": "{set}: REGRESSED, {but}a drop of {margin:g} points or more is not ruled out",
+    "cannot tell": "{set}: cannot tell, it may be unchanged, and may be worse by {margin:g} points or more",
 }
-WORSE = "but worse by {least:.1f} to {most:.1f} points: "
+WORSE = {
+    "pass": "but certainly worse, by {least:.1f} to {most:.1f} points: ",
+    "regressed": "certainly worse, by {least:.1f} to {most:.1f} points: ",
+}
 REFUSED = "{set}: cannot tell, fewer than 4 tasks (weights counted) decide nothing with fewer than 4 epochs"
 HIDDEN = (
-    "{set}: cannot tell, without the errors it is `{verdict}`, but what these trials hide can change that"
+    "{set}: cannot tell, `{verdict}` holds only as long as the trials with infrastructure errors are left out"
 )
 NOTHING_COMPARED = "nothing can be compared"
-SIDE_WITH_ERRORS = "{errors} of {trials} trials of {name} are errors: it decides nothing"
+SIDE_WITH_ERRORS = "{errors} of {trials} trials of {name} are infrastructure errors, more than {limit:.3g} %"
 POOLED = "with {runs}, of the same subject"
+NOT_RUN = (
+    "{tasks} of {set} that the baseline never solved were not run: the verdict estimates that "
+    "{share:.1f} % of their trials would be solved, a pass holds even if none were, and the run's "
+    "figures are of the others alone"
+)
 LATER_LOOK = "look {look} at this subject, with {risk:.3g} % risk of a wrong verdict instead of {first:.3g} %"
-LUCK = "the baseline itself is uncertain by {errors} (standard error){age}"
-STOPS = "trials ended otherwise: {reasons}; look at some of them before you trust the verdict"
-# What to do if it cannot tell
-RUN_ERRORS_AGAIN = "to decide, run the errors again: {command}"
+LUCK = "the baseline itself is uncertain by {errors} (standard error, already counted){age}"
+STOPS = (
+    "trials end differently from the baseline's: {reasons}; before you trust the verdict, "
+    "look at some of them: pytest-super view {run}"
+)
+# What to do
+LOOK = "to see why, look at the tasks that it solves no longer: pytest-super view {run}"
+GOES_ON = "`cannot tell` does not fail the run, unless with --super-cannot-tell=fail"
+RUN_ERRORS_AGAIN = (
+    "errors fail the run, unless --super-max-errors allows them; "
+    "to decide, run them again, if this agent is not their cause: {command}"
+)
 BASELINE_AGAIN = (
     "to decide, run the errors of the baseline again (--super-resume={run} with its subject), "
     "and write it anew (`pytest-super baseline update`)"
 )
 RUN_MORE = "to find out, run more epochs, which count together with these: {command}"
+RUN_MORE_LATER = "only then run more epochs, which count together with these: {command}"
 LONGER_BASELINE = (
-    "{set}: the baseline's {has} limit this; with {baseline}{baseline_cost}, about {more}{cost} decide: "
-    "add runs by `pytest-super baseline update --add RUN`"
+    "{set}: the baseline's {has} limit this: first add {missing}{baseline_cost} by a run of its own "
+    "agent, never of this one (`pytest-super baseline update --add RUN`); then about {more}{cost} of "
+    "this agent decide"
 )
 UNDECIDABLE = (
     "{set}: the difference is so close to the limits that not even 100 further epochs decide: "
@@ -82,7 +104,8 @@ def of_set(one: SetComparison, margin: float) -> str:
     if one.hidden is not None:
         return HIDDEN.format(set=one.set, verdict=one.hidden)
     low, high = one.difference.bounds(one.level)
-    but = WORSE.format(least=-100 * high, most=-100 * low) if high < 0 else ""
+    is_worse = high < 0 and one.verdict in WORSE
+    but = WORSE[one.verdict].format(least=-100 * high, most=-100 * low) if is_worse else ""
     return OF_SET[one.verdict].format(set=one.set, margin=100 * margin, but=but)
 
 
@@ -91,7 +114,9 @@ def why_undecided(comparison: Comparison) -> str:
     side = comparison.too_many_errors
     if side is None:
         return ""
-    return SIDE_WITH_ERRORS.format(errors=sum(side.errors.values()), trials=side.trials, name=side.name)
+    return SIDE_WITH_ERRORS.format(
+        errors=sum(side.errors.values()), trials=side.trials, name=side.name, limit=100 * MAX_ERRORS
+    )
 
 
 def decided_lines(comparison: Comparison) -> Iterator[str]:
@@ -113,12 +138,16 @@ def doubt_lines(comparison: Comparison) -> Iterator[str]:
     yield LUCK.format(errors=errors, age="" if age is None else f", and {counted(age, 'day')} old")
     if changed := comparison.changed_stops:
         reasons = (f"{reason} {100 * old:.0f} % -> {100 * new:.0f} %" for reason, old, new in changed)
-        yield STOPS.format(reasons=", ".join(reasons))
+        yield STOPS.format(reasons=", ".join(reasons), run=comparison.candidate.run)
 
 
 def based_on(comparison: Comparison) -> Iterator[str]:
-    """The earlier trials that count, and how sure a later look is."""
+    """The tasks that were not run, the earlier trials that count, and how sure a later look is."""
     side = comparison.candidate
+    for one in comparison.sets:
+        if absent := [task for task in one.tasks if not task.is_run]:
+            tasks, share = counted(len(absent), "task"), 100 * absent[0].candidate.values[0]
+            yield NOT_RUN.format(tasks=tasks, set=one.set, share=share)
     if side.pooled:
         runs = [f"{counted(number, 'trial')} of run {run}" for run, number in side.pooled.items()]
         yield POOLED.format(runs=named(runs, MOST_RUNS))

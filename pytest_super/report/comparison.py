@@ -20,6 +20,10 @@ if TYPE_CHECKING:
 
 CHANCE = "80 % chance to see a drop of {points:.1f} points"
 NO_CHANCE = "no drop has an 80 % chance to be seen"
+NOT_RUN = (
+    "{set}: {tasks} that {baseline} never solved in {trials} do not run: "
+    "they do for one change of the agent in ten, as an audit, and with --super-all-tasks"
+)
 HEADS = ("set", "tasks", "baseline", "candidate", "points", "90 % interval", "lost", "won")
 # So many tasks are named in a line; the others are counted.
 MOST_NAMED = 10
@@ -31,7 +35,7 @@ def comparison_lines(comparison: Comparison) -> Iterator[str]:
     yield one_line(f"baseline {told(baseline)}; candidate {told(candidate)}")
     yield from subject_lines(baseline.subject, candidate.subject)
     yield from table_lines([HEADS, *map(row_of, comparison.sets)], width=WIDTH)
-    yield from used_lines([task for one in comparison.sets for task in one.tasks])
+    yield from used_lines([task for one in comparison.sets for task in one.ran])
     for one in comparison.sets:
         for word in ("lost", "won"):
             yield from flip_lines(word, one.flipped(word))
@@ -64,6 +68,10 @@ def plan_lines(plan: RunPlan, side: Side, margin: float) -> Iterator[str]:
         passes = f"{100 * one.finds.passes_unchanged:.0f} % to pass if nothing has changed"
         epochs = epochs_of(plan.least, one.schedule.epochs)
         yield one_line(f"{name}: {epochs} against {side.name}: {chance}, {passes}{cost_of(plan, side, name)}")
+        if absent := [id for id in plan.not_run if side.tasks[id].set == name]:
+            trials = counted(min(len(side.tasks[id].values) for id in absent), "trial")
+            tasks = counted(len(absent), "task")
+            yield one_line(NOT_RUN.format(set=name, tasks=tasks, baseline=side.name, trials=trials))
         if drop is None or drop > margin:
             words = f"a drop of {100 * margin:g} points is below what can be found: use more epochs or tasks"
             yield one_line(f"{name}: {words}")

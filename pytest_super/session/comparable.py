@@ -7,12 +7,13 @@ from typing import TYPE_CHECKING, Any
 from pytest_super.comparison.baseline import read_side
 from pytest_super.comparison.matching import why_different
 from pytest_super.errors import SuperError
+from pytest_super.gates import Selected
 from pytest_super.session.expected import expected_of, once_in_a_run, read_note
 from pytest_super.session.start_ahead import OUTCOMES
 from pytest_super.words import counted, named, one_line
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Collection, Iterator, Mapping, Sequence
     from pathlib import Path
 
     from pytest_super.comparison.side import Side
@@ -22,43 +23,64 @@ if TYPE_CHECKING:
 NOTE = "comparable.json"
 # So many tasks are named for each reason.
 MOST_NAMED = 5
-WHAT_TO_DO = "make the baseline anew (`pytest-super baseline update`), or go on with --super-min-compared=0"
+WHAT_TO_DO = (
+    "put back the conditions that differ, or make a new baseline from a run of the agent as it was "
+    "before its change (`pytest-super baseline update`; a changed agent would be compared with itself), "
+    "or compare only those {comparable}, in this run alone, with --super-min-compared=0"
+)
 
 
-def refuse_few(items: Sequence[TaskItem], run: Run) -> None:
-    """Note which tasks cannot be compared. Raises SuperError if the others are too few to decide."""
+def note_comparable(items: Sequence[TaskItem], run: Run) -> None:
+    """Note which tasks of a run with a baseline cannot be compared. Later calls change nothing."""
     assert run.settings.baseline is not None
     path, tasks = run.settings.baseline, {item.task.id: item for item in items}
-    note = once_in_a_run(run.path / NOTE, lambda: noted(tasks.values(), read_side(path)))
-    found = note["left_out"]
+    once_in_a_run(run.path / NOTE, lambda: noted(tasks.values(), read_side(path)))
+
+
+def refuse_few(run: Run) -> None:
+    """Raises SuperError if too few tasks can be compared for a verdict."""
+    note = read_note(run.path / NOTE)
+    found, tasks = note["left_out"], note["tasks"]
     comparable = len(tasks) - sum(map(len, found.values()))
     if comparable < run.settings.min_compared * len(tasks):
         can = f"only {comparable} of {counted(len(tasks), 'task')} can be compared with {note['baseline']}"
-        raise SuperError(f"{can}, so nothing has run: {'; '.join(reasons(found))}: {WHAT_TO_DO}")
+        what_to_do = WHAT_TO_DO.format(comparable=comparable)
+        raise SuperError(f"{can}, so nothing has run: {'; '.join(reasons(found))}: {what_to_do}")
 
 
-def noted(items: Iterable[TaskItem], baseline: Side) -> dict[str, Any]:
-    """The name of the baseline, and by the reason the ids of the tasks that cannot be compared."""
-    found: dict[str, list[str]] = {}
+def noted(items: Collection[TaskItem], baseline: Side) -> dict[str, Any]:
+    """The name of the baseline, and the ids of the tasks: all, and those that cannot be compared, by reason.
+
+    Of those that are `unknown` it is not known before they run.
+    """
+    found: dict[str | None, list[str]] = {}
     for item in items:
-        if why := why_not(item, baseline):
-            found.setdefault(why, []).append(item.task.id)
-    return {"baseline": baseline.name, "left_out": found}
+        found.setdefault(why_not(item, baseline), []).append(item.task.id)
+    unknown, _ = found.pop(None, []), found.pop("", [])
+    tasks = [item.task.id for item in items]
+    return {"baseline": baseline.name, "tasks": tasks, "left_out": found, "unknown": unknown}
 
 
-def why_not(item: TaskItem, baseline: Side) -> str:
-    """ "" if the task can be compared, as far as is known."""
+def selected_of(run: Path) -> Selected:
+    """The tasks of a run with a baseline."""
+    note = read_note(run / NOTE)
+    apart = {id for ids in note["left_out"].values() for id in ids}
+    return Selected(ids=set(note["tasks"]), apart=apart, must_run=set(note["unknown"]))
+
+
+def why_not(item: TaskItem, baseline: Side) -> str | None:
+    """ "" if the task can be compared, None if that is not known."""
     from pytest_super.session.kernels import has_foreign_kernel
 
     if item.task.id not in baseline.tasks:
         return f"not in {baseline.name}"
     if has_foreign_kernel(item):
-        return ""
+        return None
     try:
         return why_different(baseline.tasks[item.task.id], expected_of(item))
     # What a hook raises here it raises in the trial as well, which then reports it.
     except (Exception, *OUTCOMES):
-        return ""
+        return None
 
 
 def reasons(found: Mapping[str, Sequence[str]]) -> Iterator[str]:

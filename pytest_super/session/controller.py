@@ -16,14 +16,14 @@ from pytest_super.kernel.providers.registry import find_provider
 from pytest_super.report.junit import rewrite_junit
 from pytest_super.report.terminal import write_lines
 from pytest_super.session.at_end import reports_of
-from pytest_super.session.comparable import left_out_lines
+from pytest_super.session.comparable import left_out_lines, selected_of
 from pytest_super.session.early_end import EarlyEnd
 from pytest_super.session.resume import taken_line
 from pytest_super.session.run import facts_of
 from pytest_super.session.scoring import GATES, SCORING
 from pytest_super.session.start_ahead import OUTCOMES
 from pytest_super.session.trials import Trials, trouble_of
-from pytest_super.store.results import INTERRUPTED, TrialResult, task_and_epoch
+from pytest_super.store.results import INTERRUPTED, TrialResult
 from pytest_super.store.run_folder import RunFolder, create_run
 from pytest_super.words import counted, one_line, words_of
 
@@ -82,8 +82,9 @@ class Controller:
         """Note the trials that are to run, and begin the run if there are any."""
         self.trials.expect(nodeids)
         if self.trials.selected and self.folder is None:
+            if self.gates.baseline is not None:
+                self.gates.plan(selected_of(self.run.path))
             self.folder = self.begin()
-            self.gates.plan({task_and_epoch(name)[0] for name in self.trials.selected})
             self.tell_plan()
             self.tell_resumed(self.folder)
 
@@ -94,6 +95,7 @@ class Controller:
             **facts_of(self.config, self.run),
             # By which later runs find those that were compared with the same one.
             "baseline": baseline.side.run if baseline else None,
+            "not_run": baseline.planned.not_run if baseline else [],
         }
         try:
             folder = create_run(self.run.settings.directory, facts, self.run.id)

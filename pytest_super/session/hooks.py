@@ -9,8 +9,9 @@ import pytest
 
 from pytest_super.agents.registry import find_agent
 from pytest_super.errors import SuperError
+from pytest_super.gates import Selected
 from pytest_super.session.collection import TaskFile
-from pytest_super.session.comparable import refuse_few
+from pytest_super.session.comparable import note_comparable, refuse_few, selected_of
 from pytest_super.session.item import STORED, TaskItem
 from pytest_super.session.machines import join
 from pytest_super.session.outcome import judge, status
@@ -29,12 +30,22 @@ from pytest_super.session.start_ahead import START_AHEAD
 from pytest_super.tasks.task import TASK_SUFFIX
 
 if TYPE_CHECKING:
-    from collections.abc import Generator
+    from collections.abc import Generator, Iterable
     from pathlib import Path
 
     from pytest_super.kernel.sandbox import Sandbox
     from pytest_super.tasks.task import Task
     from pytest_super.trial.trial import Agent
+
+
+def selected(items: Iterable[pytest.Item], config: pytest.Config) -> Selected:
+    """Without a run, and without a baseline, all tasks must run. Raises SuperError."""
+    tasks, run = [item for item in items if isinstance(item, TaskItem)], config.stash[RUN]
+    if not tasks or run.settings.baseline is None or config.option.collectonly:
+        ids = {item.task.id for item in tasks}
+        return Selected(ids=ids, must_run=ids)
+    note_comparable(tasks, run)
+    return selected_of(run.path)
 
 
 class Session:
@@ -70,8 +81,10 @@ class Session:
                 join(config.stash[RUN].path)
         run = config.stash[RUN]
         if run.settings.epochs.is_adaptive:
-            ids = {item.task.id for item in items if isinstance(item, TaskItem)}
-            keep_epochs(items, config.stash[GATES].plan(ids), config)
+            try:
+                keep_epochs(items, config.stash[GATES].plan(selected(items, config)), config)
+            except SuperError as error:
+                refuse_to_run(config, items, str(error))
 
     # First, because xdist's reports to the controller that the worker has collected.
     @pytest.hookimpl(tryfirst=True)
@@ -85,7 +98,8 @@ class Session:
             if RESUMED_RUN in config.stash:
                 config.stash[RESUMED_RUN].take_over(items)
             if config.stash[RUN].settings.baseline is not None:
-                refuse_few(items, config.stash[RUN])
+                note_comparable(items, config.stash[RUN])
+                refuse_few(config.stash[RUN])
         except (pytest.UsageError, SuperError) as error:
             refuse_to_run(config, session.items, str(error))
 

@@ -80,6 +80,7 @@ def baseline_gate(config: pytest.Config, run: Run) -> BaselineGate | None:
     except SuperError as error:
         raise pytest.UsageError(f"--super-baseline: {error}") from None
     # Not at the top: a run without a baseline needs no scipy.
+    from pytest_super.comparison.never_solved import is_audited
     from pytest_super.gates.baseline import BaselineGate
 
     return BaselineGate(
@@ -91,17 +92,25 @@ def baseline_gate(config: pytest.Config, run: Run) -> BaselineGate | None:
         subject=run.subject,
         earlier=earlier_runs_of(config, run, side),
         arguments=config.invocation_params.args,
+        leaves_out=settings.epochs.is_adaptive
+        and not settings.all_tasks
+        and notices_changes(config, run)
+        and not is_audited(run.subject, side.run),
     )
 
 
 def earlier_runs_of(config: pytest.Config, run: Run, baseline: Side) -> EarlierRuns:
     """None if a change of the agent could not be noticed: the trials before it would count, too."""
-    settings = run.settings
-    is_known = bool(run.subject["contents"]) or is_in_image(settings.agent)
     # Workers do not compare.
-    if is_worker(config) or not is_known or offers(config, *MAKES_AGENTS) or settings.for_sandboxes.mounts:
+    if is_worker(config) or not notices_changes(config, run):
         return EarlierRuns()
-    return earlier_runs(settings.directory, run.id, run.subject, baseline.run)
+    return earlier_runs(run.settings.directory, run.id, run.subject, baseline.run)
+
+
+def notices_changes(config: pytest.Config, run: Run) -> bool:
+    """Whether any change of the agent is one of the subject."""
+    is_known = bool(run.subject["contents"]) or is_in_image(run.settings.agent)
+    return is_known and not offers(config, *MAKES_AGENTS) and not run.settings.for_sandboxes.mounts
 
 
 def source_of_gates(config: pytest.Config) -> str:

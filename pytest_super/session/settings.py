@@ -46,11 +46,13 @@ class Settings:
     baseline: Path | None
     """A file or a run's folder to compare with."""
     max_regression: float
-    """In points: the drop that is to be excluded."""
+    """In points: the drop to rule out."""
     drift: float
     """In points: the standard deviation of what changes a whole run."""
     cannot_tell: str
     """What a run does that decides nothing: `pass`, `fail`, or `run-more`, by which `epochs` is a range."""
+    all_tasks: bool
+    """Whether tasks run that the baseline never solved."""
     min_compared: float
     """The share of the tasks that the baseline must have under equal conditions."""
     resume: str
@@ -102,6 +104,7 @@ def read_settings(config: pytest.Config) -> Settings:
         drift=values["super_drift"],
         resume=values["super_resume"] or "",
         cannot_tell=values["super_cannot_tell"],
+        all_tasks=bool(values["super_all_tasks"]),
         min_compared=values["super_min_compared"],
         max_errors=values["super_max_errors"],
         scoring=values["super_scoring"],

@@ -39,6 +39,8 @@ class Pair:
     baseline: Sequence[float]
     candidate: Sequence[float]
     weight: float = 1.0
+    is_run: bool = True
+    """Whether the candidate was tried. If not, its values are those that an unchanged one would have."""
 
     @property
     def difference(self) -> float:
@@ -114,18 +116,21 @@ class Difference:
     """How many tasks of equal weight tell as much (Kish 1965): 1 / Σ share²."""
     epochs: float = inf
     """Of the run that has fewer."""
+    unseen: float = 0.0
+    """How much lower the candidate can be by tasks that were not run."""
 
     def bounds(self, level: float = LEVEL) -> tuple[float, float]:
         """The lower and the upper one-sided bound.
 
         The estimated noise alone would be too small where trials rarely fail: a run without a failure seems
-        to have none. So the bounds also include each loss and gain whose own noise explains the value.
+        to have none. So the bounds also include each loss and gain whose own noise explains the value. The
+        lower one is also that of a candidate which solves none of the tasks that were not run.
         """
         if level == 1:
             return -1.0, 1.0
         half = quantile_of(level, self.variance.freedom) * numpy.sqrt(self.variance.value)
         quantile = quantile_of(level, self.variance.seen)
-        lower = numpy.minimum(self.value - half, -self.loss.largest(self.value, quantile))
+        lower = numpy.minimum(self.value - half, -self.loss.largest(self.value, quantile)) - self.unseen
         upper = numpy.maximum(self.value + half, self.gain.largest(-self.value, quantile))
         return numpy.maximum(lower, -1.0), numpy.minimum(upper, 1.0)
 
@@ -133,7 +138,14 @@ class Difference:
 def difference(pairs: Sequence[Pair], drift: float = 0.0) -> Difference:
     """Of at least one pair; `drift` is as for `difference_of`."""
     baseline, candidate = samples_of(pairs)
-    return difference_of(baseline, candidate, shares_of([pair.weight for pair in pairs]), drift)
+    shares = shares_of([pair.weight for pair in pairs])
+    return replace(difference_of(baseline, candidate, shares, drift), unseen=unseen_of(pairs))
+
+
+def unseen_of(pairs: Sequence[Pair]) -> float:
+    """The part of the candidate's mean that is of tasks which were not run."""
+    unseen = fsum(pair.weight * fmean(pair.candidate) for pair in pairs if not pair.is_run)
+    return unseen / fsum(pair.weight for pair in pairs)
 
 
 def difference_of(baseline: Sample, candidate: Sample, shares: Numbers, drift: float = 0.0) -> Difference:

@@ -210,7 +210,7 @@ def test_a_run_that_cannot_tell_prints_the_command_that_goes_on(project: Project
         "to find out, run more epochs, which count together with these: "
     )
     assert why.startswith(
-        "gate: cannot tell, expert: cannot tell, it can be unchanged, and can be worse by 5 "
+        "gate: cannot tell, expert: cannot tell, it may be unchanged, and may be worse by 5 "
     )
     program, *arguments = shlex.split(command)
     assert program == "pytest"

@@ -10,9 +10,10 @@ if TYPE_CHECKING:
 
 HEAVY = {"yaml", "pydantic", "docker", "jupyter_client", "zmq", "litellm", "requests", "regex", "nbformat"}
 LIST_MODULES = """
-import json, os, sys
-def pytest_unconfigure():
-    with open(f"modules{os.environ.get('PYTEST_XDIST_WORKER', '')}.json", "w") as file:
+import json, sys
+def pytest_unconfigure(config):
+    worker = getattr(config, "workerinput", {}).get("workerid", "")
+    with open(f"modules{worker}.json", "w") as file:
         json.dump(sorted(sys.modules), file)
 """
 

@@ -66,7 +66,7 @@ def test_the_page_of_a_run_that_allows_errors_does_not_call_it_invalid(project: 
     project.add_task("engine")
     for options, is_invalid in ((["--super-max-errors=1"], False), ([], True)):
         project.run("--super-html=page.html", *options)
-        assert ("invalid: 100 %" in (project.path / "page.html").read_text()) is is_invalid
+        assert ("invalid: " in (project.path / "page.html").read_text()) is is_invalid
 
 
 def test_the_worker_of_a_trial_is_no_reason_not_to_compare_it(project: Project) -> None:

@@ -132,11 +132,11 @@ def errors_among(errors: int, trials: int) -> list[TrialResult]:
     ("errors", "trials", "max_errors", "told"),
     [
         (1, 20, None, ""),
-        (1, 19, None, "5.26 % of the trials are errors (limit 5 %)"),
-        (3, 25, None, "12 % of the trials are errors (limit 5 %)"),
+        (1, 19, None, "1 of 19 trials are infrastructure errors, more than 5 %, "),
+        (3, 25, None, "3 of 25 trials are infrastructure errors, more than 5 %, "),
         (3, 25, 0.12, ""),
         (29, 100, 0.29, ""),
-        (1, 100, 0.0, "1 % of the trials are errors (limit 0 %)"),
+        (1, 100, 0.0, "1 of 100 trials are infrastructure errors, more than 0 %, "),
         (2, 2, 1.0, ""),
         (0, 0, None, ""),
     ],
@@ -144,14 +144,16 @@ def errors_among(errors: int, trials: int) -> list[TrialResult]:
 def test_more_errors_than_the_limit_make_the_figures_invalid(
     errors: int, trials: int, max_errors: float | None, told: str
 ) -> None:
-    assert verdicts(errors_among(errors, trials), max_errors=max_errors) == [f"invalid: {told}"][: bool(told)]
+    again = f"invalid: {told}so the run fails: run them again (--super-resume=latest)"
+    assert verdicts(errors_among(errors, trials), max_errors=max_errors) == [again][: bool(told)]
 
 
-def test_a_gate_on_invalid_figures_fails() -> None:
+def test_a_gate_on_invalid_figures_cannot_tell() -> None:
     found = verdicts([result(accuracy=1.0), result(id="b", error="x")], "0.5")
     assert found == [
-        "invalid: 50 % of the trials are errors (limit 5 %)",
-        "gate: FAILED, the figures are invalid",
+        "invalid: 1 of 2 trials are infrastructure errors, more than 5 %, so the run fails: "
+        "run them again (--super-resume=latest)",
+        "gate: cannot tell, too many trials are infrastructure errors",
     ]
 
 

@@ -118,7 +118,9 @@ def test_a_run_is_invalid_by_the_limit_that_it_was_given(
     run = a_run(tmp_path, max_errors=limit)
     add_trial(run, a_result("a"))
     add_trial(run, a_result("b", error="the engine died", metrics={"accuracy": None}))
-    assert ("invalid: 50 % of the trials are errors" in one_file(read_run(run.path), "run")) is is_invalid
+    assert (
+        "invalid: 1 of 2 trials are infrastructure errors" in one_file(read_run(run.path), "run")
+    ) is is_invalid
 
 
 def test_the_command_line_is_not_shown_because_it_can_hold_a_secret(tmp_path: Path) -> None:

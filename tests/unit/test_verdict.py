@@ -102,7 +102,7 @@ def test_exit_status_and_stored_verdict_agree(
     assert (word, stored["invalid"]) == (verdict.facts["verdict"], verdict.facts["invalid"])
     assert stored["gates"] == shown
     assert stored["regression"].keys() == {
-        name.removeprefix("regression.").removesuffix(".points")
+        name.removeprefix("regression.").removesuffix(".points").removesuffix(".not_run")
         for name in verdict.facts
         if name.startswith("regression.")
     }

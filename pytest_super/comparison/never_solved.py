@@ -1,0 +1,56 @@
+"""Tasks that a run left out because the baseline never solved them, and which runs leave none out."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from pytest_super.comparison.matching import why_different
+from pytest_super.digests import digest
+from pytest_super.statistics.never_solved import never_solved
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Mapping
+
+    from pytest_super.comparison.side import Side, TaskTrials
+
+# One of so many agents is tried on all tasks.
+AUDITED = 10
+
+
+def is_audited(subject: Mapping[str, Any], baseline: str) -> bool:
+    """Whether the runs of a subject try all tasks; `baseline` is the first run of the baseline.
+
+    It is the same for all runs that count together, so that running again changes nothing.
+    """
+    return int(digest([subject, baseline]), 16) % AUDITED == 0
+
+
+def with_stand_ins(baseline: Side, candidate: Side) -> Side:
+    """The candidate with what stands in place of the tasks that it has left out.
+
+    Its `not_run` are then those alone of which that can be known.
+    """
+    old, new = baseline.tasks, candidate.tasks
+    both = [id for id in new if id in old and not why_different(old[id], new[id])]
+    absent = [id for id in candidate.not_run if id in old and id not in new]
+    found: dict[str, TaskTrials] = {}
+    for name in {old[id].set for id in both}:
+        ran = [id for id in both if old[id].set == name]
+        own = [id for id in absent if old[id].set == name]
+        found |= stand_ins(baseline, [*ran, *own], own, max(len(new[id].values) for id in ran))
+    return replace(candidate, tasks={**new, **found}, not_run=set(found))
+
+
+def stand_ins(
+    baseline: Side, ids: Collection[str], absent: Collection[str], epochs: int
+) -> dict[str, TaskTrials]:
+    """Of one set, whose tasks are `ids`: each has the value that is to be expected of it in all epochs."""
+    tasks = {id: baseline.tasks[id] for id in ids}
+    never = never_solved([one.values for one in tasks.values()], [one.weight for one in tasks.values()])
+    places = {id for place, id in enumerate(ids) if place in never.tasks}
+    return {id: stand_in(tasks[id], never.rate, epochs) for id in absent if id in places}
+
+
+def stand_in(task: TaskTrials, rate: float, epochs: int) -> TaskTrials:
+    return replace(task, values=[rate] * epochs, of_runs=[], stops={}, cost_usd=None, tokens=0.0, seconds=0.0)
