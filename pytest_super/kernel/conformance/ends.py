@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from pytest_super.kernel.cell import CellResult, Outcome
 from pytest_super.kernel.conformance.support import (
     IGNORES_INTERRUPTS,
+    MEGABYTE,
     limited,
     printed,
     started,
@@ -42,6 +43,14 @@ def test_a_kernel_that_is_killed_says_so(kernel: Kernel) -> None:
     death = kernel.execute(code, timeout=30)
     assert death.text == "last words\n"
     assert_dead_until_restart(kernel, death, "killed by signal 9")
+
+
+def test_the_end_comes_after_all_output(kernel: Kernel) -> None:
+    sizes: list[int] = []
+    long = f"import os, sys, time\nprint('x' * {60 * MEGABYTE})\nsys.stdout.flush()"
+    code = f"{long}\ntime.sleep(0.3)\nos._exit(3)"
+    death = kernel.execute(code, timeout=120, listener=lambda text: sizes.append(len(text)))
+    assert (death.outcome, sum(sizes)) == (Outcome.KERNEL_DIED, 60 * MEGABYTE + 1)
 
 
 def test_a_kernel_that_is_stopped_while_traced_has_not_ended(kernel: Kernel) -> None:

@@ -169,7 +169,7 @@ class Bridge:
     def _report_death(self) -> None:
         """Report the kernel's death once, after the last of its messages."""
         is_still = time.monotonic() - self._last_message > STILL_SECONDS
-        if not self._death or self._is_stopped or self._outbox.is_full or not is_still:
+        if not self._death or self._is_stopped or self._has_more_output or not is_still:
             return
         self._send_control("died", why=self._death)
         self._death = ""
