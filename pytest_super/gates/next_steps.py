@@ -36,7 +36,7 @@ def compared_lines(comparison: Comparison) -> Iterator[str]:
 
 
 def next_lines(comparison: Comparison) -> Iterator[str]:
-    """What to do about the sets that are worse, and those on which there is no verdict."""
+    """What to do about each set that is worse or has no verdict."""
     if comparison.too_many_errors is not None:
         yield errors_again(comparison, comparison.too_many_errors)
         return

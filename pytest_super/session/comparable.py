@@ -51,7 +51,7 @@ def refuse_few(run: Run) -> None:
 def noted(items: Collection[TaskItem], baseline: Side) -> dict[str, Any]:
     """The name of the baseline, and the ids of the tasks: all, and those that cannot be compared, by reason.
 
-    Of those that are `unknown` it is not known before they run.
+    Only their run can tell of those that are `unknown`.
     """
     found: dict[str | None, list[str]] = {}
     for item in items:
