@@ -18,6 +18,7 @@ from pytest_super.kernel.terminal_text import shown_lines
 from pytest_super.store.json_lines import disk_errors
 from pytest_super.tasks.task import Limits
 from pytest_super.trial.budget import Budget
+from pytest_super.trial.program import Program
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -110,9 +111,6 @@ class Grader:
         return values
 
     def _run(self, kernel: Kernel, command: GradedCommand) -> CommandRun:
-        # Not at the top: it loads the model door, which most workers do not need.
-        from pytest_super.trial.program import Program
-
         budget = Budget(Limits(compute=command.timeout), tokens=1)
         budget.start_metering(lambda: kernel.busy_seconds)
         # Absolute, because the agent's kernel can have changed its directory.

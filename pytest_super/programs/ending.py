@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from pytest_super.errors import InfrastructureError, TrialEnded
 from pytest_super.kernel.output import readable
+from pytest_super.trial.program import NOT_FOUND
 from pytest_super.words import exit_words
 
 if TYPE_CHECKING:
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
     from pytest_super.trial.trial import Trial
 
 # What a shell exits with if it cannot execute a file, or cannot find it.
-NOT_STARTED = (126, 127)
+NOT_STARTED = (126, NOT_FOUND)
 LONGEST_LINE = 200
 
 

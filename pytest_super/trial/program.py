@@ -12,8 +12,6 @@ from typing import TYPE_CHECKING, Any
 from pytest_super.errors import InfrastructureError
 from pytest_super.kernel.cell import CellResult, Outcome, SandboxLostError
 from pytest_super.kernel.output import CellOutput, output_text
-from pytest_super.model.protocols import registry
-from pytest_super.trial.model_endpoint import ModelEndpoint
 from pytest_super.trial.observation import observation_of, shown_output
 from pytest_super.words import exit_words
 
@@ -24,7 +22,7 @@ if TYPE_CHECKING:
     from pytest_super.kernel.observed import ObservedProcess
     from pytest_super.model.completion import Model
     from pytest_super.trial.budget import Budget
-    from pytest_super.trial.model_endpoint import OnCall
+    from pytest_super.trial.model_endpoint import ModelEndpoint, OnCall
 
 # Longest time until a spent budget is noticed. More than a second, because after a second of waiting the
 # kernel's client checks whether it has missed the end of the cell.
@@ -113,7 +111,7 @@ class Program:
         """`on_call` is told of each answered call of the model."""
         self._kernel = kernel
         self._budget = budget
-        self._endpoint = None if model is None else ModelEndpoint(model, budget, on_call)
+        self._endpoint = None if model is None else endpoint_of(model, budget, on_call)
         self._output = CellOutput()
         self._processes: dict[int, ObservedProcess] | None = None
         self._dropped: Counter[str] = Counter()
@@ -147,6 +145,9 @@ class Program:
 
     def _serve(self, endpoint: ModelEndpoint) -> dict[str, str]:
         """The variables by which clients find the model. They need a key, but any key works."""
+        # Here, as in `endpoint_of`.
+        from pytest_super.model.protocols import registry
+
         url = self._kernel.serve(endpoint.answer, registry.CLIENT_HEADERS)
         return registry.environment(url, "none-is-needed")
 
@@ -235,6 +236,13 @@ class Program:
     def _note(self, how: str) -> str:
         """The note on the end, after a note on refused requests to the model."""
         return "\n".join(filter(None, (self._endpoint.note if self._endpoint else "", how)))
+
+
+def endpoint_of(model: Model, budget: Budget, on_call: OnCall) -> ModelEndpoint:
+    # Not at the top: it loads the protocols of all model APIs, and a grader's programs have no model.
+    from pytest_super.trial.model_endpoint import ModelEndpoint
+
+    return ModelEndpoint(model, budget, on_call)
 
 
 def with_output(result: CellResult, output: CellOutput) -> CellResult:
