@@ -104,9 +104,9 @@ def decided_without(cell: Cell, baseline: Sample, candidate: Sample) -> tuple[Fl
         means=values,
         squares=numpy.where(never, values**2, candidate.squares),
         variances=numpy.where(never, 0.0, candidate.variances),
+        is_run=1.0 - never,
     )
-    unseen = numpy.minimum(rate, 1.0) * share
-    found = decided(replace(difference_of(baseline, part, cell.shares), unseen=unseen))
+    found = decided(difference_of(baseline, part, cell.shares))
     for run in range(CHECKED):
         before, after = (list(trials(one, run)) for one in (baseline, candidate))
         ran = [values if any(old) else [] for old, values in zip(before, after, strict=True)]

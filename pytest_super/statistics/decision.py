@@ -27,7 +27,6 @@ from pytest_super.statistics.difference import (
     sample_of,
     samples_of,
     shares_of,
-    unseen_of,
     with_drift,
     within_tasks,
 )
@@ -98,7 +97,6 @@ def epochs_to_decide(
     found = difference_of(baseline, candidate, shares)
     of_trial = found.variance.value / noise_of(baseline.counts, candidate.counts, shares)
     before = replace(baseline, counts=numpy.maximum(baseline.counts, float(least)))
-    unseen = unseen_of(pairs)
 
     def decides(epochs: int) -> bool:
         longer = replace(candidate, counts=candidate.counts + epochs)
@@ -111,7 +109,6 @@ def epochs_to_decide(
             variance=with_drift(own, drift),
             loss=loss_of(before, longer, shares),
             epochs=min(found.epochs + epochs, float(before.counts.max())),
-            unseen=unseen,
         )
         return verdict(expected, margin, pass_level=level, level=level) != CANNOT_TELL
 

@@ -57,6 +57,8 @@ class Sample:
     """The means of the squared values."""
     variances: Numbers
     """Between the trials of a task; anything where a task has one trial."""
+    is_run: Numbers | float = 1.0
+    """1 for each task that was tried, and 0 for the others."""
 
     @property
     def has_repeats(self) -> bool:
@@ -138,14 +140,7 @@ class Difference:
 def difference(pairs: Sequence[Pair], drift: float = 0.0) -> Difference:
     """Of at least one pair; `drift` is as for `difference_of`."""
     baseline, candidate = samples_of(pairs)
-    shares = shares_of([pair.weight for pair in pairs])
-    return replace(difference_of(baseline, candidate, shares, drift), unseen=unseen_of(pairs))
-
-
-def unseen_of(pairs: Sequence[Pair]) -> float:
-    """The part of the candidate's mean that is of tasks which were not run."""
-    unseen = fsum(pair.weight * fmean(pair.candidate) for pair in pairs if not pair.is_run)
-    return unseen / fsum(pair.weight for pair in pairs)
+    return difference_of(baseline, candidate, shares_of([pair.weight for pair in pairs]), drift)
 
 
 def difference_of(baseline: Sample, candidate: Sample, shares: Numbers, drift: float = 0.0) -> Difference:
@@ -162,11 +157,14 @@ def difference_of(baseline: Sample, candidate: Sample, shares: Numbers, drift: f
         gain=loss_of(candidate, baseline, shares),
         tasks=float(1 / (shares**2).sum()),
         epochs=float(min(baseline.counts.max(), candidate.counts.max())),
+        unseen=dot(candidate.means * (1 - candidate.is_run), shares),
     )
 
 
 def samples_of(pairs: Sequence[Pair]) -> tuple[Sample, Sample]:
-    return sample_of([pair.baseline for pair in pairs]), sample_of([pair.candidate for pair in pairs])
+    candidate = sample_of([pair.candidate for pair in pairs])
+    is_run = numpy.array([float(pair.is_run) for pair in pairs])
+    return sample_of([pair.baseline for pair in pairs]), replace(candidate, is_run=is_run)
 
 
 def sample_of(run: Sequence[Sequence[float]]) -> Sample:
