@@ -117,6 +117,11 @@ class SetComparison:
         """The tasks that the candidate has tried."""
         return [one for one in self.tasks if one.is_run]
 
+    @property
+    def not_run(self) -> list[ComparedTask]:
+        """Those that it has left out."""
+        return [one for one in self.tasks if not one.is_run]
+
     def flipped(self, flip: str) -> list[ComparedTask]:
         """The tasks with this flip, the largest changes first."""
         found = [one for one in self.tasks if one.flip == flip]

@@ -10,7 +10,7 @@ from pytest_super.digests import digest
 from pytest_super.statistics.never_solved import never_solved
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping
+    from collections.abc import Mapping
 
     from pytest_super.comparison.side import Side, TaskTrials
 
@@ -31,6 +31,8 @@ def with_stand_ins(baseline: Side, candidate: Side) -> Side:
 
     Its `not_run` are then those alone of which that can be known.
     """
+    if not candidate.not_run:
+        return candidate
     old, new = baseline.tasks, candidate.tasks
     both = [id for id in new if id in old and not why_different(old[id], new[id])]
     absent = [id for id in candidate.not_run if id in old and id not in new]
@@ -38,18 +40,17 @@ def with_stand_ins(baseline: Side, candidate: Side) -> Side:
     for name in {old[id].set for id in both}:
         ran = [id for id in both if old[id].set == name]
         own = [id for id in absent if old[id].set == name]
-        found |= stand_ins(baseline, [*ran, *own], own, max(len(new[id].values) for id in ran))
+        never, rate = never_solved_of({id: old[id] for id in (*ran, *own)})
+        epochs = max(len(new[id].values) for id in ran)
+        found |= {id: stand_in(old[id], rate, epochs) for id in own if id in never}
     return replace(candidate, tasks={**new, **found}, not_run=set(found))
 
 
-def stand_ins(
-    baseline: Side, ids: Collection[str], absent: Collection[str], epochs: int
-) -> dict[str, TaskTrials]:
-    """Of one set, whose tasks are `ids`: each has the value that is to be expected of it in all epochs."""
-    tasks = {id: baseline.tasks[id] for id in ids}
-    never = never_solved([one.values for one in tasks.values()], [one.weight for one in tasks.values()])
-    places = {id for place, id in enumerate(ids) if place in never.tasks}
-    return {id: stand_in(tasks[id], never.rate, epochs) for id in absent if id in places}
+def never_solved_of(tasks: Mapping[str, TaskTrials]) -> tuple[set[str], float]:
+    """Of one set: those that need not run, and the value that is to be expected of each of their trials."""
+    found = never_solved([one.values for one in tasks.values()], [one.weight for one in tasks.values()])
+    ids = list(tasks)
+    return {ids[place] for place in found.tasks}, found.rate
 
 
 def stand_in(task: TaskTrials, rate: float, epochs: int) -> TaskTrials:

@@ -13,13 +13,13 @@ from typing import TYPE_CHECKING, Any
 
 from pytest_super.comparison.comparison import by_look, compare
 from pytest_super.comparison.earlier import EarlierRuns
+from pytest_super.comparison.never_solved import never_solved_of
 from pytest_super.comparison.side import side_of
 from pytest_super.errors import SuperError
 from pytest_super.gates.next_steps import next_lines
 from pytest_super.gates.wording import CANNOT_TELL, FAILED, GOES_ON, NOTHING_COMPARED, PASSED, decided_lines
 from pytest_super.statistics import decision
 from pytest_super.statistics.epochs import schedule
-from pytest_super.statistics.never_solved import never_solved
 from pytest_super.words import one_line, printable_line
 
 if TYPE_CHECKING:
@@ -106,7 +106,7 @@ def plan_of(
 
 
 def set_plan(tasks: Mapping[str, TaskTrials], epochs: Epochs, margin: float, drift: float) -> SetPlan:
-    values, weights = values_of(tasks), weights_of(tasks)
+    values, weights = [task.values for task in tasks.values()], weights_of(tasks)
     found = schedule(values, weights, least=epochs.least, most=epochs.most, margin=margin)
     finds = decision.plan(values, weights, epochs=found.epochs, margin=margin, drift=drift)
     return SetPlan(tasks=list(tasks), schedule=found, finds=finds)
@@ -116,23 +116,18 @@ def part_plan(
     tasks: Mapping[str, TaskTrials], epochs: Epochs, margin: float, drift: float, must_run: Collection[str]
 ) -> SetPlan | None:
     """Without the tasks that were never solved; None if there are none, or they could hide too much."""
-    never = never_solved(values_of(tasks), weights_of(tasks))
-    ids = [id for place, id in enumerate(tasks) if place in never.tasks and id not in must_run]
-    rest = {id: task for id, task in tasks.items() if id not in ids}
-    if not ids or not rest:
+    never, rate = never_solved_of(tasks)
+    rest = {id: task for id, task in tasks.items() if id in must_run or id not in never}
+    if not 0 < len(rest) < len(tasks):
         return None
     share = fsum(weights_of(rest)) / fsum(weights_of(tasks))
-    hidden = never.rate * (1 - share)
+    hidden = rate * (1 - share)
     if hidden > MOST_HIDDEN * margin:
         return None
     # Differences of the rest count by its share.
     found = set_plan(rest, epochs, (margin - hidden) / share, drift / share)
     drop = found.finds.detectable
     return replace(found, finds=replace(found.finds, detectable=None if drop is None else share * drop))
-
-
-def values_of(tasks: Mapping[str, TaskTrials]) -> list[list[float]]:
-    return [task.values for task in tasks.values()]
 
 
 def weights_of(tasks: Mapping[str, TaskTrials]) -> list[float]:
@@ -205,11 +200,10 @@ class BaselineGate:
         """PASSED, FAILED or CANNOT_TELL, and why."""
         if comparison is None:
             return FAILED, NOTHING_COMPARED
+        parts = [one_line("; ".join(decided_lines(comparison)))]
+        fails = self.must_tell or bool(comparison.candidate.errors)
+        if comparison.verdict == decision.CANNOT_TELL and not fails:
+            parts.append(GOES_ON)
         # A command is never cut.
-        goes_on = comparison.verdict == decision.CANNOT_TELL and not self.must_tell
-        parts = [
-            one_line("; ".join(decided_lines(comparison))),
-            *([GOES_ON] if goes_on and not comparison.candidate.errors else []),
-            *next_lines(comparison),
-        ]
+        parts += next_lines(comparison)
         return WORDS[comparison.verdict], printable_line("; ".join(parts))

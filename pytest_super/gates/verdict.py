@@ -121,7 +121,7 @@ def regression_of(one: SetComparison) -> dict[str, Any]:
         "low": low,
         "high": high,
         "baseline_error": error,
-        "not_run": len(one.tasks) - len(one.ran),
+        "not_run": len(one.not_run),
     }
 
 

@@ -145,7 +145,7 @@ def based_on(comparison: Comparison) -> Iterator[str]:
     """The tasks that were not run, the earlier trials that count, and how sure a later look is."""
     side = comparison.candidate
     for one in comparison.sets:
-        if absent := [task for task in one.tasks if not task.is_run]:
+        if absent := one.not_run:
             tasks, share = counted(len(absent), "task"), 100 * absent[0].candidate.values[0]
             yield NOT_RUN.format(tasks=tasks, set=one.set, share=share)
     if side.pooled:
