@@ -11,7 +11,7 @@ import pytest
 
 from pytest_super.errors import InfrastructureError, UnsupportedError
 from pytest_super.kernel.providers.docker import start_slots
-from pytest_super.kernel.providers.docker.sweep import LEASE, deadline_of, sweep
+from pytest_super.kernel.providers.docker.sweep import LEASE, deadline_of, remove, sweep
 from pytest_super.kernel.providers.owner import owner_label
 from pytest_super.tasks.sandbox_spec import SandboxSpec
 from tests.docker.containers import IDLE, containers, end_of, inspect
@@ -25,6 +25,9 @@ if TYPE_CHECKING:
     from tests.docker.containers import MakeSandbox, RunInside
 
 pytestmark = pytest.mark.docker
+
+# Without waiting, one or two removals in ten are still under way.
+ENDS = 10
 
 
 # What it is given
@@ -176,6 +179,16 @@ def test_sweep_removes_what_a_dead_owner_left_and_nothing_else(
         assert engine.inspect_container(foreign)
     finally:
         engine.remove_container(foreign)
+
+
+def test_a_container_that_the_engine_is_removing_is_gone_afterwards(image: str, engine: APIClient) -> None:
+    for _ in range(ENDS):
+        ends_by_itself = engine.create_host_config(auto_remove=True)
+        container = engine.create_container(image, ["sleep", "60"], host_config=ends_by_itself)["Id"]
+        engine.start(container)
+        engine.kill(container)
+        remove(engine, container)
+        assert not engine.containers(all=True, filters={"id": container})
 
 
 def test_a_deadline_is_renewed(

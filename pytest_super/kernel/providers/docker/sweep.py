@@ -9,9 +9,11 @@ from __future__ import annotations
 
 import re
 import time
+from contextlib import suppress
+from http import HTTPStatus
 from typing import TYPE_CHECKING, Any
 
-from pytest_super.kernel.providers.docker.engine import connect, engine_errors
+from pytest_super.kernel.providers.docker.engine import CALL_SECONDS, connect, engine_errors
 from pytest_super.kernel.providers.owner import is_alive
 
 if TYPE_CHECKING:
@@ -54,12 +56,14 @@ def sweep() -> None:
 
 
 def remove(api: APIClient, container: str) -> None:
-    """Kill and remove the container. No error if it is gone or is being removed."""
-    from docker.errors import APIError
+    """Kill and remove the container; returns when it is gone. No error if it was gone before."""
+    from docker.errors import APIError, NotFound
 
-    with engine_errors("remove a container"):
+    with engine_errors("remove a container"), suppress(NotFound):
         try:
             api.remove_container(container, force=True, v=True)
         except APIError as error:
-            if error.status_code not in (404, 409):
+            if error.status_code != HTTPStatus.CONFLICT:
                 raise
+            # The engine removes it already, because its main process has ended.
+            api.wait(container, timeout=int(CALL_SECONDS), condition="removed")
