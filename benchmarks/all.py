@@ -33,6 +33,7 @@ SCRIPTS: dict[str, list[str]] = {
     "export.py": [],
     "load.py": [],
     "door.py": [],
+    "answers.py": [],
     "agents_peer.py": [],
     "agents_by_name.py": [],
 }

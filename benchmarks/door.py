@@ -78,7 +78,7 @@ def request_of(path: str, turns: int) -> dict[str, Any]:
 def door(path: str, kernel: Kernel, folder: Path) -> Iterator[str]:
     """The address of a door with a gateway of its own."""
     calls = str(folder / f"{uuid.uuid4().hex}.jsonl")
-    settings = ModelSettings(name=MODELS[path], parameters={}, max_cost=None, calls=calls, record=None)
+    settings = ModelSettings(name=MODELS[path], parameters={}, max_cost=None, calls=calls, record=str(folder))
     with closing(Gateway(f"bench-{uuid.uuid4().hex[:8]}", settings, "t0ken")) as gateway:
         budget = Budget(Limits(), tokens=10**9)
         budget.start_metering(float)

@@ -25,6 +25,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from pytest_super.store.answers import FILE, read_answers
+
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator
 
@@ -115,19 +117,37 @@ def calls_of(tree: Path, project: Path, agent: str, *options: str) -> Calls:
             *(sys.executable, "-m", "pytest", f"--super-agent={agent}", "--super-sandbox=local"),
             *(
                 f"--super-model=scripted:{agent}.json",
-                f"--super-record={name}/calls",
-                "-p",
-                "no:cacheprovider",
+                *([f"--super-record={name}/calls"] if has_option(tree) else []),
+                *("-p", "no:cacheprovider"),
             ),
-            *(f"--super-dir={name}/runs", *options, "tasks"),
+            *(f"--super-dir={name}", *options, "tasks"),
         ]
         environment = {**os.environ, "PYTHONPATH": str(tree)}
         subprocess.run(command, cwd=project, env=environment, capture_output=True, check=False, timeout=300)
-        files = sorted(Path(name).glob("calls/*/*/*.jsonl"))
+        found = recorded_calls(Path(name)) or whole_calls(Path(name))
         return {
-            path.parent.name: [json.loads(FOLDER.sub("", line))["request"] for line in path.open()]
-            for path in files
+            task: [json.loads(FOLDER.sub("", json.dumps(request))) for request in requests]
+            for task, requests in found.items()
         }
+
+
+def has_option(tree: Path) -> bool:
+    """Whether the package keeps whole calls only if it is told to."""
+    return 'name="record"' in (tree / "pytest_super/options.py").read_text()
+
+
+def recorded_calls(folder: Path) -> Calls:
+    files = sorted(folder.glob(f"runs/latest/trials/*/*/{FILE}"))
+    answers = {path.parents[1].name: read_answers(path) for path in files}
+    return {task: [each.asked(number) for number in each.calls] for task, each in answers.items()}
+
+
+def whole_calls(folder: Path) -> Calls:
+    """Of a package that keeps them by that option."""
+    files = sorted(folder.glob("calls/*/*/*.jsonl"))
+    calls = {path.parent.name: [json.loads(line)["request"] for line in path.open()] for path in files}
+    # As in the records of later packages.
+    return {task: [{"protocol": "chat completions", **each} for each in calls[task]] for task in calls}
 
 
 def first_difference(old: list[Request], new: list[Request]) -> int | None:

@@ -207,7 +207,18 @@ OPTIONS = (
         is_list=True,
     ),
     Option(name="max-cost", help="Most US dollars that the whole run can cost.", parse=amount),
-    Option(name="record", help="Folder for complete records of all model calls, one file per trial."),
+    Option(
+        name="answers",
+        help="Give the model's answers of this run (its id, its folder, or latest) again to equal requests "
+        "of the same trials; none also keeps no answers of this one.",
+    ),
+    Option(
+        name="answers-miss",
+        help="What becomes of a request that this run did not make: live asks the model, fail ends the "
+        "trial.",
+        default="live",
+        choices=("live", "fail"),
+    ),
 )
 
 

@@ -1,14 +1,21 @@
 """`pytest-super baseline`: the file with which later runs are compared."""
 
-from argparse import ArgumentParser, Namespace
+from __future__ import annotations
+
 from datetime import date
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from pytest_super.commands.compare import add_max_regression
 from pytest_super.errors import SuperError
 from pytest_super.option_types import Epochs, epochs
 from pytest_super.statistics import require_scipy
 from pytest_super.words import counted, named, one_line
+
+if TYPE_CHECKING:
+    from argparse import ArgumentParser, Namespace
+
+    from pytest_super.comparison.side import Side
 
 # So many tasks are named.
 MOST_NAMED = 10
@@ -71,12 +78,22 @@ def write_whole(file: Path, run_folder: Path) -> None:
     from pytest_super.comparison.side import side_of_run
 
     side = side_of_run(run_folder)
+    refuse_answers(side)
     if side.not_run:
         raise SuperError(
             f"{side.name} has not run {counted(len(side.not_run), 'task')} that its baseline never solved: "
             "add it (--add), or make a baseline of a run with --super-all-tasks"
         )
     write_baseline(file, side)
+
+
+def refuse_answers(side: Side) -> None:
+    """Raises SuperError for a run with recorded answers: the same luck would be kept for ever."""
+    if side.answers:
+        raise SuperError(
+            f"{side.name} got answers of the model from {side.answers}: "
+            "a baseline is made of runs without --super-answers"
+        )
 
 
 def add(file: Path, run_folder: Path) -> None:
@@ -86,7 +103,9 @@ def add(file: Path, run_folder: Path) -> None:
     from pytest_super.comparison.side import side_of_run
 
     side = read_baseline(file)
-    found, left_out = with_run(side, side_of_run(run_folder, without={side.run, *side.runs}))
+    added = side_of_run(run_folder, without={side.run, *side.runs})
+    refuse_answers(added)
+    found, left_out = with_run(side, added)
     write_baseline(file, found)
     for reason, ids in left_out.items():
         print(one_line(f"not added, {reason}: {named(ids, MOST_NAMED)}"))

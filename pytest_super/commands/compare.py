@@ -1,6 +1,7 @@
 """`pytest-super compare`: a run next to another one, or to a baseline."""
 
 from argparse import ArgumentParser, Namespace
+from collections.abc import Iterator
 from pathlib import Path
 
 from pytest_super.option_types import points
@@ -35,6 +36,17 @@ def run(arguments: Namespace) -> int:
     found = compare(
         read_side(arguments.baseline), read_side(arguments.candidate), arguments.max_regression / 100
     )
-    for line in comparison_lines(found):
+    for line in (*comparison_lines(found), *asked_between(arguments.baseline, arguments.candidate)):
         print(line)
     return int(found.verdict == REGRESSED)
+
+
+def asked_between(baseline: Path, candidate: Path) -> Iterator[str]:
+    """What the trials of two runs asked otherwise; nothing if one of them is a file."""
+    from pytest_super.comparison.asked import StoredRun, asked_trials
+    from pytest_super.report.asked import asked_lines
+    from pytest_super.store.run_folder import last_results
+
+    if baseline.is_dir() and candidate.is_dir():
+        runs = [StoredRun(folder, last_results(folder)) for folder in (baseline, candidate)]
+        yield from asked_lines(asked_trials(*runs))

@@ -14,9 +14,9 @@ if TYPE_CHECKING:
 
     from pytest_super.report.export.trials import StoredTrials
 
-HELP = "write a run as a log of Inspect AI, as ATIF, as CSV or as Parquet"
+HELP = "write a run as a log of Inspect AI, as ATIF, as CSV or as Parquet, or its calls"
 # The names of report/export/formats, which is only imported when something is trials.
-FORMATS = ("inspect", "atif", "csv", "parquet")
+FORMATS = ("inspect", "atif", "csv", "parquet", "calls")
 MOST_UNREAD = 20
 
 

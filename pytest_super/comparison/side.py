@@ -87,6 +87,8 @@ class Side:
     """How often earlier runs of the same subject were compared with the same baseline."""
     not_run: Collection[str] = ()
     """Tasks that the run has left out, because its baseline never solved them."""
+    answers: str = ""
+    """The run whose recorded answers the trials got; "" for none."""
     arguments: Sequence[str] = ()
     """The command line of a run that is compared as it ends, without the name of the program."""
 
@@ -108,7 +110,8 @@ def side_of_run(folder: Path, without: Collection[str] = ()) -> Side:
         id = str(facts["id"])
         others = [one for one in results if (one.resumed_from or id) not in without]
         side = side_of(id, facts.get("subject") or {"agent": facts["agent"]}, others)
-        return replace(side, not_run=[str(task) for task in facts.get("not_run") or ()])
+        not_run = [str(task) for task in facts.get("not_run") or ()]
+        return replace(side, not_run=not_run, answers=str(facts.get("answers") or ""))
     except FileNotFoundError:
         raise SuperError(f"there is no run in {folder}: name a folder with results.jsonl") from None
     except UNREADABLE as error:

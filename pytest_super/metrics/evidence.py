@@ -61,6 +61,9 @@ class Spent:
     completion_tokens: int = 0
     cost_usd: float | None = None
     """None if no call had a known price."""
+    recorded: int = 0
+    """Answers that come from another run; `recorded_usd` is their part of the cost."""
+    recorded_usd: float = 0.0
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -11,24 +11,27 @@ from pathlib import Path
 from time import monotonic
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from pytest_super.errors import SuperError
 from pytest_super.model.completion import NO_USAGE, BudgetSpentError, Usage
 from pytest_super.model.failures import Failure, ModelCallError, error_data
 from pytest_super.model.ledger import Ledger
+from pytest_super.model.protocols.canonical import parts_of
 from pytest_super.model.protocols.common import COMMON
 from pytest_super.model.protocols.protocol import reading
+from pytest_super.model.recorded import RecordedTrials, answer_of
 from pytest_super.model.retry import Tries
-from pytest_super.model.token_estimate import UNBOUNDED, count_characters
-from pytest_super.store.json_lines import append, to_line
+from pytest_super.model.token_estimate import UNBOUNDED, MaxUsage, count_characters
 from pytest_super.store.trajectory import now
 
 if TYPE_CHECKING:
-    from collections.abc import Coroutine, Iterator
+    from collections.abc import Callable, Coroutine, Iterator
 
     from pytest_super.model.protocols.protocol import Request
     from pytest_super.model.provider import Answer, Asked, ModelProvider
+    from pytest_super.model.recorded import RecordedTrial
     from pytest_super.model.retry import RetryPolicy
     from pytest_super.model.settings import CallingTrial, ModelSettings
-    from pytest_super.model.token_estimate import MaxUsage
+    from pytest_super.store.answers import RecordedCall
 
 T = TypeVar("T")
 
@@ -48,6 +51,12 @@ class ModelCall:
     characters: int
     most: MaxUsage
     """For each attempt."""
+    number: int = 0
+    """In its trial's record."""
+    recorded: RecordedCall | None = None
+    """Whose answer it gets; None if the model is asked."""
+    has_ended: bool = False
+    """Whether the record has its answer or its failure."""
     task: asyncio.Task[Any] | None = field(default_factory=asyncio.current_task)
     """In which the call is made. It is cancelled when the client leaves."""
     started: str = field(default_factory=now)
@@ -55,7 +64,6 @@ class ModelCall:
     usage: Usage = NO_USAGE
     """The sum over all attempts until now."""
     tries: Tries = field(default_factory=Tries)
-    is_recorded: bool = False
 
 
 class Caller:
@@ -67,6 +75,7 @@ class Caller:
         self.provider = provider
         self.retry = retry
         self.ledger = Ledger(Path(settings.calls), settings.max_cost, settings.machines)
+        self.recorded = recorded_trials(settings)
         self.under_way: dict[str, set[ModelCall]] = defaultdict(set)
         """By the names of trials."""
         self._failures: dict[str, str] = {}
@@ -106,13 +115,10 @@ class Caller:
         under_way.add(call)
         try:
             with account.waiting.call():
-                return await self.retry.call(
-                    lambda: to_its_end(self._attempt(call)),
-                    partial(self.ledger.reserve, trial.name, call.characters, call.most),
-                    call.tries,
-                )
+                self._record_request(call)
+                return await self._answer(call)
         except (BudgetSpentError, ModelCallError) as error:
-            self._record(call, {"error": error_data(error)})
+            self._record_end(call, error=error_data(error))
             raise
         finally:
             under_way.remove(call)
@@ -141,10 +147,36 @@ class Caller:
             request["seed"] = trial.epoch if request.get("seed") is None else request["seed"]
         return request
 
+    async def _answer(self, call: ModelCall) -> Answer:
+        def left() -> None:
+            self._record(call, left_after=round(monotonic() - call.began, 3))
+
+        if call.recorded is not None:
+            return await to_its_end(self._give(call, call.recorded), left)
+        return await self.retry.call(
+            lambda: to_its_end(self._attempt(call), left),
+            partial(self.ledger.reserve, call.trial.name, call.characters, call.most),
+            call.tries,
+        )
+
+    async def _give(self, call: ModelCall, recorded: RecordedCall) -> Answer:
+        """The recorded answer, booked like the model's. Raises ModelCallError."""
+        answer = replace(answer_of(recorded), started=call.started)
+        most = MaxUsage(prompt_tokens=answer.usage.prompt_tokens, cost_usd=answer.usage.cost_usd or 0.0)
+        async with self.ledger.reserve(call.trial.name, call.characters, most, is_paid=False):
+            if recorded.left_after is not None:
+                # The client left it, and can leave again.
+                with self.ledger.account(call.trial.name).waiting.attempt():
+                    await asyncio.sleep(recorded.end["seconds"])
+            self._book(call, answer.usage, **answer.facts(), characters=call.characters)
+        self._record_end(call, **{**recorded.end, "started": call.started})
+        return answer
+
     async def _attempt(self, call: ModelCall) -> Answer:
         """The provider's answer, booked. Raises ModelCallError."""
         trial, account = call.trial.name, self.ledger.account(call.trial.name)
         # A script chooses an answer by the number of calls that have ended, so a retry gets the same one.
+        began = monotonic()
         try:
             with account.waiting.attempt():
                 answer = await self.provider.ask(call.asked, account.answered + 1)
@@ -168,7 +200,8 @@ class Caller:
         if answer.is_chat:
             body = call.asked.protocol.from_chat(answer.body, call.asked.request)
             answer = replace(answer, body=body, is_chat=False)
-        self._record(call, answer.body)
+        took = {"seconds": round(monotonic() - began, 3)}
+        self._record_end(call, answer=answer.body, **{**answer.facts(), **took})
         self._check_price(answer.usage, answer.model)
         # The sum over all attempts, as in the ledger: broken answers are charged as well.
         return replace(answer, usage=call.usage)
@@ -183,24 +216,60 @@ class Caller:
         if usage.cost_usd is None and self.settings.max_cost is not None:
             raise ModelCallError(Failure.FATAL, NO_PRICE.format(model=model))
 
-    def _record(self, call: ModelCall, response: dict[str, Any]) -> None:
-        """Append the whole call to the trial's file, once, if the user asked for that."""
-        if self.settings.record is None or call.is_recorded:
+    def _record_request(self, call: ModelCall) -> None:
+        """Write the call into its trial's record, and take a recorded answer for it if there is one.
+
+        Raises ModelCallError if the record cannot be used, or if the answer has to be there and is not.
+        """
+        if self.recorded is None:
             return
-        call.is_recorded = True
-        path = Path(self.settings.record, f"{call.trial.name}.jsonl")
-        data = {"started": call.started, "request": call.asked.request, "response": response}
-        with disk_errors(path, "--super-record"):
-            path.parent.mkdir(parents=True, exist_ok=True)
-            append(path, to_line(data))
+        parts = list(parts_of(call.asked.protocol, call.asked.request))
+        with self._recording(call) as record:
+            call.number, call.recorded = record.ask(parts, started=call.started)
+            if call.recorded is None and self.settings.needs_answers:
+                raise record.miss(parts, call.number)
+
+    def _record_end(self, call: ModelCall, **facts: Any) -> None:
+        """Write the answer or the failure, once: an answer can be refused afterwards."""
+        if not call.has_ended:
+            call.has_ended = True
+            self._record(call, **facts)
+
+    def _record(self, call: ModelCall, **facts: Any) -> None:
+        """Write what became of the call."""
+        if call.number:
+            with self._recording(call) as record:
+                record.add(call.number, **facts)
+
+    @contextmanager
+    def _recording(self, call: ModelCall) -> Iterator[RecordedTrial]:
+        assert self.recorded is not None
+        with disk_errors(self.recorded.folder, "--super-dir"):
+            try:
+                record = self.recorded.of(call.trial.name)
+            except SuperError as error:
+                text = f"{error}; --super-answers=none does without a record"
+                raise ModelCallError(Failure.TRANSIENT, text, is_final=True) from None
+            yield record
 
 
-async def to_its_end(work: Coroutine[Any, Any, T]) -> T:
-    """The result of `work`, which a cancellation does not stop: it waits until `work` has ended."""
+def recorded_trials(settings: ModelSettings) -> RecordedTrials | None:
+    """None if nothing is recorded."""
+    if settings.record is None:
+        return None
+    return RecordedTrials(Path(settings.record), Path(settings.answers) if settings.answers else None)
+
+
+async def to_its_end(work: Coroutine[Any, Any, T], cancelled: Callable[[], None] = lambda: None) -> T:
+    """The result of `work`, which a cancellation does not stop: it waits until `work` has ended.
+
+    `cancelled` is called at once.
+    """
     task = asyncio.ensure_future(work)
     try:
         return await asyncio.shield(task)
     except asyncio.CancelledError:
+        cancelled()
         await asyncio.gather(task, return_exceptions=True)
         raise
 

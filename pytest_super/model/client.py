@@ -130,7 +130,8 @@ class GatewayModel:
             if "waited_seconds" in answer:
                 self._waiting.paused = self._paused(answer["waited_seconds"])
         self._waits_for("")
-        return {**answer, "seconds": monotonic() - began}
+        # A recorded answer took its time when it was recorded.
+        return {**answer, "seconds": answer["seconds"] if answer.get("recorded") else monotonic() - began}
 
     def booked_usage(self, timeout: float) -> Usage | None:
         """What the trial has used by the gateway's ledger, which includes calls whose client has left.

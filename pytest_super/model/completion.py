@@ -55,6 +55,10 @@ class Usage:
     """Of the prompt tokens: read from the provider's cache, which costs less."""
     cost_usd: float | None = None
     """The sum over the calls whose price is known; None if no price is known."""
+    recorded: int = 0
+    """How many of the answers come from another run; they are paid already."""
+    recorded_usd: float = 0.0
+    """Of the cost: that of recorded answers."""
 
     def __add__(self, other: Usage) -> Usage:
         costs = [usage.cost_usd for usage in (self, other) if usage.cost_usd is not None]
@@ -63,6 +67,8 @@ class Usage:
             completion_tokens=self.completion_tokens + other.completion_tokens,
             cached_tokens=self.cached_tokens + other.cached_tokens,
             cost_usd=sum(costs) if costs else None,
+            recorded=self.recorded + other.recorded,
+            recorded_usd=self.recorded_usd + other.recorded_usd,
         )
 
     @classmethod
@@ -73,6 +79,8 @@ class Usage:
             completion_tokens=data["completion_tokens"],
             cached_tokens=data.get("cached_tokens", 0),
             cost_usd=data["cost_usd"],
+            recorded=data.get("recorded", 0),
+            recorded_usd=data.get("recorded_usd", 0.0),
         )
 
 

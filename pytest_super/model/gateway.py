@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING
 from pytest_super.kernel.inside.supervision import refuse_tracers
 from pytest_super.model.caller import Caller
 from pytest_super.model.gateway_server import GatewayServer
+from pytest_super.model.provider import NoModel
 from pytest_super.model.rate_limit import FIRST, HEAD_START, HIGHEST, RateLimiter
 from pytest_super.model.retry import RetryPolicy
 from pytest_super.model.settings import SCRIPTED, ModelSettings
@@ -91,6 +92,8 @@ def is_cut_off(socket: Path) -> bool:
 
 def make_provider(settings: ModelSettings) -> ModelProvider:
     """Raises SuperError if a script is wrong."""
+    if settings.needs_answers:
+        return NoModel()
     # Imported here: a scripted run must not wait for litellm, whose import takes seconds.
     if settings.name.startswith(SCRIPTED):
         from pytest_super.model.scripted import ScriptedProvider

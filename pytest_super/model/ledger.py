@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, nullcontext
 from dataclasses import asdict, dataclass, field
 from math import inf
 from typing import TYPE_CHECKING, Any
@@ -163,8 +163,12 @@ class Ledger:
         return tokens, tokens * price
 
     @asynccontextmanager
-    async def reserve(self, trial: str, characters: int, most: MaxUsage) -> AsyncIterator[None]:
+    async def reserve(
+        self, trial: str, characters: int, most: MaxUsage, *, is_paid: bool = True
+    ) -> AsyncIterator[None]:
         """Reserve what one call can use in every limit; the call has to be booked inside.
+
+        A call that is not paid counts in the limits of its trial only.
 
         Waits while the call and those under way could exceed a limit together. Raises BudgetSpentError, and
         ModelCallError for the run's limit: the call must not be made.
@@ -179,7 +183,7 @@ class Ledger:
         async with (
             account.tokens.reserve(most.prompt_tokens, lambda: self.estimate(trial, characters)[0]),
             account.cost.reserve(most.cost_usd, expected_cost),
-            self.cost.reserve(most.cost_usd, expected_cost),
+            self.cost.reserve(most.cost_usd, expected_cost) if is_paid else nullcontext(),
         ):
             yield
 
@@ -197,8 +201,9 @@ class Ledger:
         account.usage += usage
         self.usage += usage
         account.tokens.add(usage.prompt_tokens, most.prompt_tokens)
-        for limit in (account.cost, self.cost):
-            limit.add(usage.cost_usd or 0.0, most.cost_usd)
+        cost = usage.cost_usd or 0.0
+        account.cost.add(cost, most.cost_usd)
+        self.cost.add(cost - usage.recorded_usd, most.cost_usd)
         if "characters" in line:
             account.answered += 1
             account.last_tokens = usage.prompt_tokens

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
+from pytest_super.model.token_estimate import UNBOUNDED
+
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping
 
@@ -84,3 +86,15 @@ class ModelProvider(Protocol):
 
         Raises ModelCallError, which is final if a part of the answer was relayed before.
         """
+
+
+class NoModel(ModelProvider):
+    """Of a run that gets every answer from another one."""
+
+    takes_seed = False
+
+    def max_usage(self, request: Request) -> MaxUsage:  # noqa: ARG002
+        return UNBOUNDED
+
+    async def ask(self, asked: Asked, call: int) -> Answer:  # noqa: ARG002
+        raise AssertionError("a call that is not recorded has failed before")

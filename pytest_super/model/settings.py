@@ -21,7 +21,11 @@ class ModelSettings:
     calls: str
     """The file that gets a line for every call: its usage, and the model that served it."""
     record: str | None
-    """The folder for whole calls, with one file a trial."""
+    """The folder for the answers of trials: see store.answers."""
+    answers: str | None = None
+    """Such a folder of another run, whose answers are given again."""
+    needs_answers: bool = False
+    """Whether a call that is not among these fails; otherwise the model is asked."""
     machines: int = 1
     """The run's machines. Each has a gateway, which gets an equal part of the run's limits."""
 

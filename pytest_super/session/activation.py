@@ -14,6 +14,7 @@ from pytest_super.errors import SuperError
 from pytest_super.options import ini_value
 from pytest_super.platform import when_parent_ends
 from pytest_super.session import fixtures
+from pytest_super.session.answers import with_answers
 from pytest_super.session.hooks import Session
 from pytest_super.session.papers import name_items_in_order
 from pytest_super.session.reruns import refuse_rerun_options
@@ -40,6 +41,7 @@ def activate(config: pytest.Config) -> None:
         refuse_dist_modes(config)
         refuse_rerun_options(config)
         refuse_unknown_agent(config, settings.agent)
+        settings = with_answers(settings)
         refuse_missing_options(settings)
         if settings.html is not None:
             refuse_unwritable_page(settings.html)

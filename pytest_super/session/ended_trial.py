@@ -99,6 +99,8 @@ class EndedTrial:
             waited_seconds=round(budget.waited_seconds, 3),
             prompt_tokens=budget.prompt_tokens,
             cached_tokens=budget.cached_tokens,
+            recorded=budget.recorded,
+            recorded_usd=budget.recorded_usd,
             completion_tokens=budget.completion_tokens,
             cost_usd=budget.cost_usd,
         )

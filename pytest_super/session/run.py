@@ -63,7 +63,9 @@ class Run:
         model = f", model {self.settings.model}" if self.settings.model else ""
         note = f" ({self.sandbox_note})" if self.sandbox_note else ""
         sandbox = f"sandbox {self.sandbox}{note}" if self.sandbox else f"sandboxes {self.sandbox_note}"
-        return f"agent {self.settings.agent}{model}, {sandbox}, results {self.path}"
+        name = Path(self.settings.answers).name
+        answers = f", answers of {name}" if name else ""
+        return f"agent {self.settings.agent}{model}{answers}, {sandbox}, results {self.path}"
 
     def model_settings(self) -> ModelSettings:
         settings = self.settings
@@ -73,8 +75,9 @@ class Run:
             parameters=dict(settings.model_parameters),
             max_cost=settings.max_cost,
             calls=str(calls_file(self.path, self.machine)),
-            # Two runs must not write into one file.
-            record=str(settings.record / self.id) if settings.record else None,
+            record=str(self.path / "trials") if settings.is_recorded else None,
+            answers=str(Path(settings.answers) / "trials") if settings.answers else None,
+            needs_answers=settings.needs_answers,
             machines=machines(self.path),
         )
 
@@ -87,7 +90,9 @@ class Run:
         """What the controller decides once and a worker cannot read from its options."""
         own = {one.name: getattr(self, one.name) for one in fields(self) if one.name != "settings"}
         # For a worker, `latest` could already be another run.
-        return {**own, "trajectory": str(self.settings.for_agent.trajectory or "")}
+        settings = self.settings
+        found = {"answers": settings.answers, "model": settings.model}
+        return {**own, **found, "trajectory": str(settings.for_agent.trajectory or "")}
 
 
 RUN = pytest.StashKey[Run]()
@@ -111,7 +116,8 @@ def open_run(config: pytest.Config, settings: Settings) -> Run:
         data = {**config.workerinput["super"]}  # type: ignore[attr-defined]
         trajectory = data.pop("trajectory")
         for_agent = replace(settings.for_agent, trajectory=Path(trajectory) if trajectory else None)
-        return Run(settings=replace(settings, for_agent=for_agent), **data)
+        found = {name: data.pop(name) for name in ("answers", "model")}
+        return Run(settings=replace(settings, for_agent=for_agent, **found), **data)
     sandbox, note = provider_for(config, settings)
     return Run(
         settings=settings,
@@ -196,6 +202,7 @@ def facts_of(config: pytest.Config, run: Run) -> dict[str, Any]:
         "epochs": str(run.settings.epochs),
         "max_errors": run.settings.max_errors,
         "resumed": Path(run.resumed).name if run.resumed else None,
+        "answers": Path(run.settings.answers).name if run.settings.answers else None,
         "arguments": list(config.invocation_params.args),
         "versions": {name: version(name) for name in ("pytest-super", "pytest", "pytest-xdist")},
     }

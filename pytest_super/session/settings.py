@@ -27,6 +27,9 @@ if TYPE_CHECKING:
     from pytest_super.kernel.sandbox import ProgramInImage
     from pytest_super.option_types import Sample
 
+# The value of --super-answers that keeps no record.
+NO_ANSWERS = "none"
+
 
 @dataclass(frozen=True, kw_only=True)
 class Settings:
@@ -73,7 +76,12 @@ class Settings:
     model_parameters: tuple[tuple[str, Any], ...]
     """The user's parameters for every call."""
     max_cost: float | None
-    record: Path | None
+    answers: str
+    """The run whose answers are given again, as it is named, then its folder; "" for none."""
+    is_recorded: bool
+    """Whether the model's answers are kept."""
+    needs_answers: bool
+    """Whether a request without a recorded answer ends its trial."""
 
     @property
     def is_gated(self) -> bool:
@@ -125,7 +133,9 @@ def read_settings(config: pytest.Config) -> Settings:
         model=model_name(config, values),
         model_parameters=model_parameters(values),
         max_cost=values["super_max_cost"],
-        record=absolute(config, "super_record", values),
+        answers="" if values["super_answers"] == NO_ANSWERS else values["super_answers"] or "",
+        is_recorded=values["super_answers"] != NO_ANSWERS,
+        needs_answers=values["super_answers_miss"] == "fail",
     )
 
 

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING
 
+from pytest_super.errors import SuperError
 from pytest_super.report.table import WIDTH
 from pytest_super.report.terminal import summary_lines, trouble_lines, write_lines
 from pytest_super.session.resume import line_to_go_on
 from pytest_super.session.scoring import SCORING
 from pytest_super.session.selection import keyword_hints
-from pytest_super.words import one_line
+from pytest_super.store.json_lines import UNREADABLE
+from pytest_super.store.run_folder import last_results
+from pytest_super.words import one_line, words_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -55,6 +59,7 @@ class TerminalSummary:
         verdict = self.controller.verdict
         if verdict is not None and self.controller.gates.baseline is not None:
             lines += ["", *comparison_of(verdict)]
+        lines += answer_lines(self.controller.run.settings.answers, folder)
         categories = [result.category for result in folder.final()]
         hints = keyword_hints(self.config.option.keyword, categories)
         lines += [*hints, f"results: {folder.path}"]
@@ -81,6 +86,20 @@ class TerminalSummary:
             max(WIDTH, self.config.get_terminal_writer().fullwidth),
             self.controller.chosen_epochs,
         )
+
+
+def answer_lines(source: str, folder: RunFolder) -> Iterator[str]:
+    """How far a run with recorded answers asked what was recorded."""
+    if source:
+        # Not at the top: most runs have none.
+        from pytest_super.comparison.asked import StoredRun, asked_trials
+        from pytest_super.report.asked import asked_lines
+
+        try:
+            before = StoredRun(Path(source), last_results(Path(source)))
+            yield from asked_lines(asked_trials(before, StoredRun(folder.path, folder.final())))
+        except (SuperError, *UNREADABLE) as error:
+            yield one_line(words_of(error))
 
 
 def comparison_of(verdict: RunVerdict) -> Iterator[str]:

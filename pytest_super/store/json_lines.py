@@ -39,15 +39,19 @@ def to_line(data: dict[str, Any]) -> str:
     return json.dumps(data) + "\n"
 
 
-def append(path: Path, text: str) -> None:
-    """Append lines to a file. They survive a crash of the machine when this returns. Raises OSError."""
+def append(path: Path, text: str, *, is_synced: bool = True) -> None:
+    """Append lines to a file. They survive the end of this process. Raises OSError.
+
+    If `is_synced`, they survive a crash of the machine, too, which takes milliseconds.
+    """
     with path.open("a+b") as file:
         # A dying process or a full disk can have cut the last line. Both would be lost.
         if file.tell() and last_byte(file) != b"\n":
             file.write(b"\n")
         file.write(text.encode())
         file.flush()
-        os.fsync(file.fileno())
+        if is_synced:
+            os.fsync(file.fileno())
 
 
 def last_byte(file: BufferedRandom) -> bytes:

@@ -35,6 +35,7 @@ COMPUTE_TIME = replace(TIME, label="compute time", absent="0.0 s", total="comput
 MODEL_TIME = Field(unit=SECONDS, unmeasured=lambda result: result.model is None or not result.wall_seconds)
 GRADING_TIME = Field(unit=SECONDS, label="grading time", unmeasured=lambda result: not result.graded_in)
 MODEL_TOKENS = Field(unit=TOKENS, unmeasured=lambda result: result.model is None)
+RECORDED_COST = Field(unit=DOLLARS, label="cost of recorded answers", total="recorded")
 COST = Field(unit=DOLLARS, label="cost", absent="not known", total="cost")
 # The trial's name and its metrics show the same, or only commands that compare trials use it.
 ELSEWHERE = Field(page=False, notebook=False, junit=False)
@@ -131,6 +132,11 @@ class TrialResult:
     """Tokens of the answers that its model wrote."""
     cost_usd: Annotated[float | None, COST] = None
     """The cost of the calls whose price is known."""
+    recorded: Annotated[int, Field(label="recorded answers")] = 0
+    """The number of answers that the model gave to [an earlier run](answers.md), and that were not asked for
+    again."""
+    recorded_usd: Annotated[float, RECORDED_COST] = 0.0
+    """Of the cost: that of recorded answers, which was paid then."""
     steps: Annotated[int, Field(absent="0")] = 0
     """The number of the agent's steps, without pre-executed ones."""
     repeats: Annotated[int, Field(label="equal steps in a row")] = 0

@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from pytest_super.store.activity import Activity, ActivityFile
+from pytest_super.store.answers import FILE
 from pytest_super.store.atomic_write import write_atomically
 from pytest_super.store.json_lines import disk_errors, sync, to_line
 from pytest_super.store.trajectory import step_to_data
@@ -48,7 +49,8 @@ class TrialFolder:
         self._activity_file.close()
         with disk_errors(self.path):
             self._steps.close()
-            sync(self.path / "trajectory.jsonl", self.path / "result.json")
+            files = [self.path / name for name in ("trajectory.jsonl", "result.json", FILE)]
+            sync(*(file for file in files if file.exists()))
 
     def discard(self) -> None:
         """Remove the folder of a trial in which nothing was done."""

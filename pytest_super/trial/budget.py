@@ -35,6 +35,10 @@ class Budget:
         self.cached_tokens = 0
         self.completion_tokens = 0
         self.cost_usd: float | None = None
+        self.recorded = 0
+        self.recorded_usd = 0.0
+        self.recorded_seconds = 0.0
+        """What recorded answers took when they were recorded."""
         self.model_seconds = 0.0
         self.steps = 0
         # A meter that stays at zero: `float()` is 0.0.
@@ -95,8 +99,13 @@ class Budget:
 
     @property
     def wall_seconds(self) -> float:
-        """Seconds since the start, without the known part of the waiting for the model."""
-        return 0.0 if self._started is None else self.clock() - self._started - self.waited_seconds
+        """Seconds since the start, without the known part of the waiting for the model.
+
+        Recorded answers count with the time that they took, so that they lengthen no trial.
+        """
+        if self._started is None:
+            return 0.0
+        return self.clock() - self._started - self.waited_seconds + self.recorded_seconds
 
     def seconds_left(self) -> float:
         """Seconds that a cell can still run before the compute or the wall budget is spent."""
@@ -118,11 +127,16 @@ class Budget:
         cost_usd: float | None,
         seconds: float,
         cached_tokens: int = 0,
+        recorded: int = 0,
+        recorded_usd: float = 0.0,
     ) -> None:
         """Count one call of a model. `cost_usd` is None if it is not known."""
         self.prompt_tokens += prompt_tokens
         self.cached_tokens += cached_tokens
         self.completion_tokens += completion_tokens
+        self.recorded += recorded
+        self.recorded_usd += recorded_usd
+        self.recorded_seconds += seconds if recorded else 0.0
         self.model_seconds += seconds
         if cost_usd is not None:
             self.cost_usd = (self.cost_usd or 0.0) + cost_usd
@@ -137,6 +151,8 @@ class Budget:
         self.prompt_tokens += booked.prompt_tokens - self._asked.prompt_tokens
         self.cached_tokens += booked.cached_tokens - self._asked.cached_tokens
         self.completion_tokens += booked.completion_tokens - self._asked.completion_tokens
+        self.recorded += booked.recorded - self._asked.recorded
+        self.recorded_usd += booked.recorded_usd - self._asked.recorded_usd
         if booked.cost_usd is not None:
             self.cost_usd = (self.cost_usd or 0.0) - (self._asked.cost_usd or 0.0) + booked.cost_usd
         self._asked = booked

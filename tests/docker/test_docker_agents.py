@@ -129,7 +129,7 @@ def play(image: str, tasks: list[Task], tmp_path_factory: pytest.TempPathFactory
             server.reply(Fault("429", retry_after=0), Fault("500"))
             server.by(GoldPlayer(tasks, WASTED_TOKENS if AGAIN in arguments else None))
             environment = {**plain_environment(), **server.environment}
-            given = (f"--super-agent={agent}", MODEL, "--super-record=calls", *arguments)
+            given = (f"--super-agent={agent}", MODEL, *arguments)
             return run(project, *given, environment=environment, server=server)
 
     return play

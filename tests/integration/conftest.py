@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from pytest_super.store.answers import FILE, read_answers
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
@@ -99,6 +101,12 @@ SCRIPT = "--super-model=scripted:script.yaml"
 def read_lines(path: Path) -> list[dict[str, Any]]:
     """The objects in a file of JSON lines."""
     return [json.loads(line) for line in path.read_text().splitlines()]
+
+
+def asked_in(trial: Path) -> list[dict[str, Any]]:
+    """The requests that a trial put to its model, by its folder."""
+    answers = read_answers(trial / FILE)
+    return [answers.asked(number) for number in answers.calls]
 
 
 class Folder:

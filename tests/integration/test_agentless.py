@@ -10,6 +10,7 @@ import yaml
 
 from pytest_super.functions.masking import mask_file
 from pytest_super.functions.source import PythonSource
+from tests.integration.conftest import asked_in
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -94,19 +95,13 @@ def run(
     project.runpytest(
         "--super-agent=agentless",
         f"--super-model=scripted:{project.path}/script.yaml",
-        "--super-record=record",
         f"paper.task.yaml::paper_{item}",
         *options,
     )
     run = project.path / ".super/runs/latest"
     (row,) = map(json.loads, (run / "results.jsonl").read_text().splitlines())
     steps = map(json.loads, (run / row["folder"] / "trajectory.jsonl").read_text().splitlines())
-    calls = [
-        json.loads(line)
-        for path in sorted((project.path / "record").rglob("*.jsonl"))
-        for line in path.read_text().splitlines()
-    ]
-    prompts = [call["request"]["messages"][-1]["content"] for call in calls]
+    prompts = [request["messages"][-1]["content"] for request in asked_in(run / row["folder"])]
     return row, [step for step in steps if step["origin"] == "agent"], prompts
 
 
@@ -213,7 +208,7 @@ def test_the_model_chooses_among_epochs_without_the_gold(project: pytest.Pyteste
     model = f"--super-model=scripted:{project.path}/script.yaml"
     result = project.runpytest(
         *("--super-agent=agentless", model, "--super-epochs=3", "--super-select=model"),
-        *("--super-record=record", "paper.task.yaml::paper_1"),
+        "paper.task.yaml::paper_1",
     )
     result.stdout.fnmatch_lines(
         [
@@ -222,12 +217,7 @@ def test_the_model_chooses_among_epochs_without_the_gold(project: pytest.Pyteste
             "chosen by the model: 1.000",
         ]
     )
-    (asked,) = [
-        call["request"]["messages"][-1]["content"]
-        for path in (project.path / "record").rglob("*.jsonl")
-        for call in map(json.loads, path.read_text().splitlines())
-        if call["request"]["messages"][-1]["content"].startswith("Several programmers")
-    ]
+    (asked,) = choices_in(project)
     assert asked.count("return sum(values)") == 3
     assert "Version 3:" in asked
     assert "What the experiments yield:\nquality: mean = (.*): 3.0" in asked
@@ -240,11 +230,17 @@ def test_the_model_chooses_for_each_item(project: pytest.Pytester) -> None:
     model = f"--super-model=scripted:{project.path}/script.yaml"
     result = project.runpytest(
         *("--super-agent=agentless", model, "--super-epochs=2", "--super-select=model"),
-        *("--super-record=record", "paper.task.yaml"),
+        "paper.task.yaml",
     )
     result.stdout.fnmatch_lines(["chosen by the model: 0.500"])
-    recorded = "".join(path.read_text() for path in (project.path / "record").rglob("*.jsonl"))
-    assert recorded.count("Several programmers") == 4
+    assert len(choices_in(project)) == 4
+
+
+def choices_in(project: pytest.Pytester) -> list[str]:
+    """The prompts by which a model chooses among the versions of a function."""
+    trials = (path.parent for path in (project.path / ".super/runs/latest/trials").rglob("answers.jsonl"))
+    prompts = [request["messages"][-1]["content"] for trial in trials for request in asked_in(trial)]
+    return [prompt for prompt in prompts if prompt.startswith("Several programmers")]
 
 
 @pytest.mark.parametrize("options", [("--super-epochs=2",), ("--super-model=m",)])

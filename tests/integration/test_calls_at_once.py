@@ -24,6 +24,7 @@ from pytest_super.model.retry import RetryPolicy
 from pytest_super.model.settings import CallingTrial, ModelSettings
 from pytest_super.model.token_estimate import UNBOUNDED, MaxUsage
 from pytest_super.model.wire import LAST, token_line
+from pytest_super.store.answers import read_answers
 from pytest_super.store.json_lines import to_line
 from tests.integration.conftest import read_lines
 
@@ -248,13 +249,13 @@ def test_a_paid_call_is_safe_on_the_disk_before_its_answer_is_sent(
 ) -> None:
     async def play(served: Served) -> list[bool]:
         await served.ask()
-        return [is_synced(tmp_path / name) for name in ("calls.jsonl", "record/a.jsonl")]
+        return [is_synced(tmp_path / name) for name in ("calls.jsonl",)]
 
-    assert serve(tmp_path, Scripted(), play) == [True, True]
+    assert serve(tmp_path, Scripted(), play) == [True]
 
 
 @pytest.mark.parametrize(
-    ("faults", "recorded"), [(0, "choices"), (1, "error")], ids=["answer", "broken answer"]
+    ("faults", "recorded"), [(0, "answer"), (1, "error")], ids=["answer", "broken answer"]
 )
 def test_a_price_that_is_not_known_stops_a_run_with_a_cost_limit(
     tmp_path: Path, faults: int, recorded: str
@@ -269,7 +270,7 @@ def test_a_price_that_is_not_known_stops_a_run_with_a_cost_limit(
     assert "state the price with --super-model-arg" in answers[1]["message"]
     assert provider.asked == 1
     assert len(read_lines(tmp_path / "calls.jsonl")) == 1
-    assert [[*line["response"]] for line in read_lines(tmp_path / "record/a.jsonl")] == [[recorded]]
+    assert recorded in read_answers(tmp_path / "record/a/answers.jsonl").calls[1].end
 
 
 def test_all_calls_wait_for_a_rate_limit_and_their_trials_know_how_long(tmp_path: Path) -> None:
@@ -333,6 +334,27 @@ def test_a_call_whose_client_leaves_while_the_provider_is_asked_is_booked_and_no
 
     assert serve(tmp_path, provider, play).prompt_tokens == 100
     assert provider.asked == 1
+
+
+def test_an_answer_whose_client_has_left_is_recorded_with_the_time_when_it_left(tmp_path: Path) -> None:
+    provider = Scripted()
+    provider.let.clear()
+
+    async def play(served: Served) -> None:
+        call = asyncio.ensure_future(served.ask())
+        await until(lambda: provider.under_way == 1)
+        await asyncio.sleep(0.1)
+        call.cancel()
+        file = tmp_path / "record/a/answers.jsonl"
+        await until(lambda: "left_after" in file.read_text())
+        provider.let.set()
+        await served.used()
+
+    serve(tmp_path, provider, play)
+    call = read_answers(tmp_path / "record/a/answers.jsonl").calls[1]
+    assert call.left_after is not None
+    assert 0.1 <= call.left_after <= call.end["seconds"]
+    assert call.end["answer"]["choices"]
 
 
 def test_a_call_whose_client_leaves_before_the_next_try_is_not_tried_again(tmp_path: Path) -> None:

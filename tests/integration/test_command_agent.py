@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tests.integration.conftest import NO_ANSWERS, SCRIPT, ProgramProject, read_lines
+from tests.integration.conftest import NO_ANSWERS, SCRIPT, ProgramProject, asked_in
 
 if TYPE_CHECKING:
     from tests.openai_server import OpenAIServer
@@ -81,7 +81,7 @@ def test_a_program_asks_the_model_for_which_its_trial_is_charged_and_submits(pro
     project.add_task(landmarks=["model says 2"])
     usage = {"prompt_tokens": 10, "completion_tokens": 3}
     project.script(*({"text": text, "usage": usage} for text in ("one", "2", "42")))
-    result = project.run(ASK_THRICE, SCRIPT, "--super-record=calls")
+    result = project.run(ASK_THRICE, SCRIPT)
     told = (result["solved"], result["stop_reason"], result["metrics"]["landmarks"])
     assert told == (True, "submitted", 1.0)
     command, answer, submission = project.steps()
@@ -90,8 +90,7 @@ def test_a_program_asks_the_model_for_which_its_trial_is_charged_and_submits(pro
     assert command["observation"] == f"{said}[The program ended with exit code 0.]"
     assert (command["outcome"], command["landmarks"]) == ("ok", [0])
     assert (answer["observation"], submission["action"]["content"]) == ("42", "42")
-    (file,) = (project.path / "calls").glob("*/a/1.0.jsonl")
-    asked = [call["request"]["messages"][0]["content"] for call in read_lines(file)]
+    asked = [each["messages"][0]["content"] for each in asked_in(project.latest / "trials/a/1.0")]
     assert asked == [f"What is it? 'Tell' \"me\" {number}" for number in range(3)]
     assert (result["prompt_tokens"], result["completion_tokens"], result["steps"]) == (30, 9, 6)
     assert result["model_seconds"] > 0

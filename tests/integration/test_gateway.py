@@ -25,6 +25,7 @@ from pytest_super.model.completion import BudgetSpentError, FilteredError, Model
 from pytest_super.model.gateway_process import Gateway
 from pytest_super.model.protocols.common import COMMON
 from pytest_super.model.settings import ModelSettings
+from pytest_super.store.answers import FILE, read_answers
 from pytest_super.tasks.task import Limits
 from pytest_super.trial.budget import Budget
 from tests.integration.conftest import read_lines
@@ -311,10 +312,11 @@ def test_every_call_is_recorded_whole(
     model.complete(ASK)
     with pytest.raises(ModelError):
         model.complete(ASK)
-    first, second = read_lines(Path(f"{settings.record}/{model.trial.name}.jsonl"))
-    assert first["request"]["messages"] == ASK
-    assert first["response"]["choices"][0]["message"]["content"] == "one"
-    assert second["response"]["error"]["code"] == "refused"
+    answers = read_answers(Path(f"{settings.record}/{model.trial.name}/{FILE}"))
+    assert [answers.asked(number)["messages"] for number in answers.calls] == [ASK, ASK]
+    first, second = (call.end for call in answers.calls.values())
+    assert first["answer"]["choices"][0]["message"]["content"] == "one"
+    assert second["error"]["code"] == "refused"
 
 
 @pytest.fixture

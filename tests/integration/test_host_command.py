@@ -13,7 +13,7 @@ import pytest
 
 from pytest_super.kernel.conformance.support import until
 from pytest_super.platform import host
-from tests.integration.conftest import FAKE_KERNELS, NO_ANSWERS, SCRIPT, ProgramProject, read_lines
+from tests.integration.conftest import FAKE_KERNELS, NO_ANSWERS, SCRIPT, ProgramProject, asked_in
 from tests.pages import example
 
 OPTIONS = ("--super-sandbox=local", "-p", "no:cacheprovider", ".")
@@ -118,12 +118,11 @@ open(sys.argv[2], "w").write(answer)
 """,
     )
     line = "$PY $P/foreign.py {query_file} {answer_file} {model}"
-    result = project.run(line, SCRIPT, "--super-record=calls")
+    result = project.run(line, SCRIPT)
     assert (result["solved"], result["stop_reason"]) == (True, "submitted")
     assert (result["prompt_tokens"], result["completion_tokens"], result["compute_seconds"]) == (10, 3, 0)
-    (file,) = (project.path / "calls").glob("*/a/1.0.jsonl")
-    (call,) = read_lines(file)
-    assert call["request"]["messages"][0]["content"] == "What is it? 'Tell' \"me\""
+    (request,) = asked_in(project.latest / "trials/a/1.0")
+    assert request["messages"][0]["content"] == "What is it? 'Tell' \"me\""
     submission, program = project.steps()
     assert (submission["action"]["content"], program["action"]["type"]) == ("42", "host_command")
     assert sum(step["prompt_tokens"] for step in (submission, program)) == 10

@@ -19,7 +19,7 @@ from pytest_super.programs import mcp_server
 from pytest_super.programs.mcp_address import mcp_address
 from pytest_super.programs.mcp_tools import LONGEST, TOOLS
 from pytest_super.trial.observation import STILL_RUNNING
-from tests.integration.conftest import SCRIPT, read_lines
+from tests.integration.conftest import SCRIPT, asked_in
 from tests.integration.test_host_command import HostProject
 from tests.pages import example
 
@@ -323,14 +323,11 @@ def test_claude_code_solves_a_task_with_no_other_tool(
         tool_call("execute", code="n = 6\nn * 7"), tool_call("submit", answer=42), "The answer is 42."
     )
     line = f"PATH={os.path.dirname(claude)}:$PATH sh {{invocation_dir}}/ask-claude.sh"
-    result = project.run(
-        f"{line} {{query_file}} {{model}} {{invocation_dir}}/trial-mcp.json", SCRIPT, "--super-record=calls"
-    )
+    result = project.run(f"{line} {{query_file}} {{model}} {{invocation_dir}}/trial-mcp.json", SCRIPT)
     assert (result["solved"], result["stop_reason"]) == (True, "submitted"), project.printed()
     assert result["prompt_tokens"] > 0
     assert [step["action"]["type"] for step in project.steps()] == ["execute", "submit", "host_command"]
-    (file,) = (project.path / "calls").glob("*/a/1.0.jsonl")
-    first, second, *_ = [call["request"] for call in read_lines(file)]
+    first, second, *_ = asked_in(project.latest / "trials/a/1.0")
     assert {each["name"] for each in first["tools"]} == {f"mcp__trial__{name}" for name in TOOLS}
     result_block = second["messages"][-1]["content"][0]
     assert (result_block["type"], result_block["content"][0]["text"]) == ("tool_result", "42")

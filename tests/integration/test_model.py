@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import json
 import os
-import re
 import socket
 import subprocess
 import sys
@@ -18,7 +17,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tests.integration.conftest import read_lines
+from pytest_super.store.answers import read_answers
+from tests.integration.conftest import asked_in, read_lines
 from tests.openai_server import KEY
 from tests.waiting import until
 
@@ -100,7 +100,7 @@ def test_answers_and_their_usage_are_reported(asking: Project, openai_server: Op
         asking.add_task(name)
     openai_server.reply(openai_server.fault("429", retry_after=0))
     openai_server.by(lambda _: "submit 42" if len(openai_server.requests) > 3 else "look around")
-    result = asking.run(MODEL, "-n2", "--super-record=calls", agent="agent:Noting")
+    result = asking.run(MODEL, "-n2", agent="agent:Noting")
     result.assert_outcomes(passed=3)
     assert not (asking.path / "imported").exists()
     rows = asking.results
@@ -113,9 +113,7 @@ def test_answers_and_their_usage_are_reported(asking: Project, openai_server: Op
     assert len(calls) == asked
     assert {(call["model"], call["fingerprint"]) for call in calls} == {("gpt-4o-2024-08-06", "fp_test")}
     result.stdout.fnmatch_lines(["super: agent agent:Noting, model openai/gpt-4o, *"])
-    recorded = [*(asking.path / "calls").glob("*/?/1.0.jsonl")]
-    assert len(recorded) == 3
-    assert sum(len(path.read_text().splitlines()) for path in recorded) == asked
+    assert sum(len(asked_in(asking.latest / row["folder"])) for row in rows.values()) == asked
     assert openai_server.requests[0].headers["authorization"] == f"Bearer {KEY}"
     files = [path for path in asking.path.rglob("*") if path.is_file()]
     assert [path for path in files if KEY.encode() in path.read_bytes()] == []
@@ -125,14 +123,14 @@ def test_a_wrong_key_stops_the_run_with_one_message(asking: Project, openai_serv
     for number in range(8):
         asking.add_task(f"t{number}")
     openai_server.always(openai_server.fault("401"))
-    result = asking.run(MODEL, "-n2", "--super-record=calls")
+    result = asking.run(MODEL, "-n2")
     assert result.ret == pytest.ExitCode.INTERRUPTED
     assert len(openai_server.requests) == 1
     assert len(asking.results) <= 4
     assert all(row["error"] for row in asking.results.values())
     assert KEY not in result.stdout.str() + result.stderr.str()
-    first = next((asking.path / "calls").glob("*/*/1.0.jsonl")).read_text().splitlines()[0]
-    assert json.loads(first)["response"]["error"]["code"] == "fatal"
+    first = read_answers(next(asking.latest.glob("trials/*/1.0/answers.jsonl")))
+    assert first.calls[1].end["error"]["code"] == "fatal"
 
 
 @pytest.mark.slow
@@ -252,21 +250,10 @@ def test_a_scripted_model_answers_without_a_key_and_is_recorded_by_run(
     asking.add_task("a")
     asking.add_task("b")
     script = asking_script(asking, {"a": ["look around", "submit 42"], "*": ["submit 0"]})
-    for _ in range(2):
-        asking.run(script, "--super-record=calls").assert_outcomes(passed=1, failed=1)
+    asking.run(script).assert_outcomes(passed=1, failed=1)
     assert openai_server.requests == []
     assert asking.results["a[1]"]["steps"] == 2
-    runs = [path.name for path in (asking.path / ".super" / "runs").iterdir() if not path.is_symlink()]
-    files = [asking.path / "calls" / run / "a" / "1.0.jsonl" for run in runs]
-    assert [len(file.read_text().splitlines()) for file in files] == [2, 2]
-
-
-def test_a_record_that_cannot_be_written_stops_the_run_with_its_path_and_option(asking: Project) -> None:
-    asking.add_task("a")
-    script = asking_script(asking, ["submit 42"])
-    asking.run(script, "--super-record=/dev/null/calls").assert_outcomes(errors=1)
-    error = asking.results["a[1]"]["error"]
-    assert re.fullmatch(r"/dev/null/calls/\S+/a/1.0.jsonl cannot be written: .*--super-record", error)
+    assert len(asked_in(asking.latest / "trials/a/1.0")) == 2
 
 
 @pytest.mark.slow

@@ -22,10 +22,10 @@ from pytest_super.model.client import GatewayModel
 from pytest_super.model.gateway_process import Gateway
 from pytest_super.model.settings import ModelSettings
 from pytest_super.programs.trial_server import TrialServer
+from pytest_super.store.answers import read_answers
 from pytest_super.tasks.task import Limits
 from pytest_super.trial.budget import Budget
 from pytest_super.trial.model_endpoint import ModelEndpoint
-from tests.integration.conftest import read_lines
 from tests.openai_server import OpenAIServer, running_server
 from tests.waiting import until
 
@@ -828,6 +828,6 @@ def test_whole_calls_are_recorded_in_their_protocol(to_openai: Door) -> None:
     to_openai.openai.responses.create(model="any", input="a question to record")
     folder = to_openai.calls.parent / "record"
     name = to_openai.model.trial.name
-    (line,) = read_lines(folder / f"{name}.jsonl")
-    assert line["request"]["input"] == "a question to record"
-    assert line["response"]["object"] == "response"
+    answers = read_answers(folder / name / "answers.jsonl")
+    assert answers.asked(1)["input"] == "a question to record"
+    assert answers.calls[1].end["answer"]["object"] == "response"

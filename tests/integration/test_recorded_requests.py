@@ -89,13 +89,14 @@ class ReplayProject(ProgramProject):
         self.add_program("replay", REPLAY)
         self.server = server
 
-    def replay(self, model: str, **tasks: str) -> None:
+    def replay(self, model: str, *options: str, **tasks: str) -> None:
         """Run tasks, in the order of their ids, each with its program's requests."""
         for id, name in tasks.items():
             self.write(f"{name}.jsonl", recording(name).read_text())
             self.add_task(id, query=f"{id} {name}")
         agent = f"--super-agent=command: python {self.path}/replay.py {self.path} {{query_file}}"
-        self.pytester.runpytest(agent, "--super-sandbox=local", f"--super-model={model}", ".")
+        model = f"--super-model={model}"
+        self.pytester.runpytest(agent, "--super-sandbox=local", model, *options, ".")
 
     def answers(self, id: str) -> list[dict[str, Any]]:
         """What the program got."""
@@ -122,6 +123,22 @@ def test_a_provider_of_messages_gets_all_that_claude_code_sends(project: ReplayP
     check_told(project, "passed", "claude-code")
 
 
+def test_a_program_gets_its_recorded_answers_again(project: ReplayProject) -> None:
+    project.server.reply(*answers_to("claude-code"))
+    project.replay(f"anthropic/{ANTHROPIC}", passed="claude-code")
+    asked, steps = len(project.server.requests), project.told("passed")
+    project.replay(
+        f"anthropic/{ANTHROPIC}",
+        *("--super-answers=latest", "--super-answers-miss=fail"),
+        passed="claude-code",
+    )
+    (row,) = project.results
+    assert (row["error"], row["recorded"]) == (None, len(requests_of("claude-code")))
+    assert len(project.server.requests) == asked
+    check_told(project, "passed", "claude-code")
+    assert [step["observation"] for step in project.told("passed")] == [step["observation"] for step in steps]
+
+
 @pytest.mark.slow
 def test_a_provider_of_responses_and_one_of_chat_completions_get_all_that_programs_send(
     project: ReplayProject,
@@ -142,7 +159,17 @@ def test_a_provider_of_responses_and_one_of_chat_completions_get_all_that_progra
     check_passed("codex", OPENAI, requests[: len(requests_of("codex"))])
     converted = [received.body for received in requests if "messages" in received.body]
     check_converted([*requests_of("claude-code"), *requests_of("codex")], converted)
-    for id, name in {"a_passed": "codex", "b_converted": "claude-code", "c_converted": "codex"}.items():
+    tasks = {"a_passed": "codex", "b_converted": "claude-code", "c_converted": "codex"}
+    check_all_told(project, tasks)
+    # Each again from its record, as it went on and as it was converted.
+    project.replay(f"openai/{OPENAI}", "--super-answers=latest", "--super-answers-miss=fail", **tasks)
+    assert [row["error"] for row in project.results] == [None] * 3
+    assert len(project.server.requests) == len(requests)
+    check_all_told(project, tasks)
+
+
+def check_all_told(project: ReplayProject, tasks: dict[str, str]) -> None:
+    for id, name in tasks.items():
         check_told(project, id, name)
         if name == "codex":
             check_items(project, id)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tests.integration.conftest import FAKE_KERNELS, read_lines
+from tests.integration.conftest import FAKE_KERNELS, asked_in, read_lines
 
 if TYPE_CHECKING:
     from tests.integration.conftest import Project
@@ -36,7 +36,7 @@ def trying(project: Project) -> Project:
 def run(project: Project, script: list[Any], *arguments: str, **task: Any) -> dict[str, Any]:
     project.add_task("a", **task)
     (project.path / "script.json").write_text(json.dumps(script))
-    project.run("--super-model=scripted:script.json", "--super-record=calls", *arguments)
+    project.run("--super-model=scripted:script.json", *arguments)
     row: dict[str, Any] = project.results["a[1]"]
     return row
 
@@ -46,8 +46,7 @@ def steps_of(project: Project) -> list[dict[str, Any]]:
 
 
 def asked(project: Project) -> list[Any]:
-    (file,) = (project.path / "calls").glob("*/a/1.0.jsonl")
-    return [call["request"]["messages"] for call in read_lines(file)]
+    return [request["messages"] for request in asked_in(project.latest / "trials/a/1.0")]
 
 
 def test_an_attempt_without_a_submission_is_followed_by_another_with_a_plan_and_a_kernel_of_its_own(

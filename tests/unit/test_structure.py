@@ -97,7 +97,8 @@ def declared_by_protocols() -> set[str]:
 def test_nothing_but_the_registry_imports_a_protocol_of_the_model_door() -> None:
     folder = f"{PACKAGE}.model.protocols"
     shared = {
-        f"{folder}.{name}" for name in ("common", "exchange", "openai", "protocol", "registry", "route")
+        f"{folder}.{name}"
+        for name in ("canonical", "common", "exchange", "openai", "protocol", "registry", "route")
     }
     importing = {
         f"{importer} imports {imported}"

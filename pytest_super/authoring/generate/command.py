@@ -162,4 +162,4 @@ def parameters(texts: Iterable[str]) -> dict[str, Any]:
 
 def own_options(error: Exception) -> str:
     """The message with our names of the options, which are those of runs of pytest without `super-`."""
-    return str(error).replace("--super-", "--")
+    return str(error).replace("--super-dir", "--output or --record").replace("--super-", "--")

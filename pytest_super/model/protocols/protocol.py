@@ -76,6 +76,8 @@ class WireProtocol(Protocol):
     name: str
     fields: frozenset[str]
     """Of a request that the provider may see."""
+    conversation: str = "messages"
+    """The field that has the conversation, as a list of its items."""
     refused: ClassVar[Mapping[str, str]] = {}
     """Fields that would change the meaning of an answer, with the reason."""
     file_types: tuple[str, ...] = ()

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from pytest_super.errors import SuperError
 from pytest_super.report.export.atif import write_atif
+from pytest_super.report.export.calls import write_calls
 from pytest_super.report.export.inspect_log import write_inspect
 from pytest_super.report.export.table import write_csv, write_parquet
 from pytest_super.report.export.trials import read_trials
@@ -36,6 +37,7 @@ FORMATS = {
     "inspect": Format(write=write_inspect, suffix=".eval"),
     "atif": Format(write=write_atif, suffix=".atif", is_folder=True),
     "csv": Format(write=write_csv, suffix=".csv"),
+    "calls": Format(write=write_calls, suffix=".calls.jsonl"),
     "parquet": Format(write=write_parquet, suffix=".parquet"),
 }
 

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from statistics import fmean
 from typing import TYPE_CHECKING
 
+from pytest_super.comparison.asked import AskedTrial, StoredRun, asked_trials
 from pytest_super.errors import SuperError
 from pytest_super.gates.next_steps import compared_lines
+from pytest_super.report.asked import Cause, causes_of, summary
 from pytest_super.report.comparison import HEADS, row_of
-from pytest_super.report.page.stored import GOING_ON
+from pytest_super.report.page.stored import GOING_ON, readable_steps
 from pytest_super.statistics import require_scipy
 from pytest_super.store.json_lines import UNREADABLE
 from pytest_super.words import words_of
@@ -23,6 +25,8 @@ if TYPE_CHECKING:
     from pytest_super.comparison.side import Side
     from pytest_super.report.page.stored import ShownRun, ShownTrial
 
+# Of a request, before and now.
+MOST_LINES = 40
 # As `pytest-super compare` has it by default.
 MARGIN = 0.10
 
@@ -53,6 +57,9 @@ class Pair:
     heads: Sequence[str] = HEADS
     sets: list[list[str]] = field(default_factory=list)
     verdicts: list[str] = field(default_factory=list)
+    asked: str = ""
+    """How many trials asked their model the same; "" if that is not known."""
+    causes: list[Cause] = field(default_factory=list)
     trouble: str = ""
     """Why the runs cannot be compared."""
 
@@ -72,17 +79,63 @@ class TaskSide:
     """The detail of the first one."""
 
 
+@dataclass(frozen=True, kw_only=True)
+class TaskAsked:
+    """What the first trial of a task asked otherwise than the first one of the baseline."""
+
+    trial: AskedTrial
+    before: list[str]
+    now: list[str]
+    step: int
+    """Of the candidate: the first one that begins after that call; 0 if none does."""
+
+
 def pair_of(baseline: ShownRun, candidate: ShownRun) -> Pair:
+    asked, trouble = asked_of(baseline, candidate)
+    told = Pair(tasks=[], asked=summary(asked) if asked else "", causes=causes_of(asked), trouble=trouble)
     try:
         compared = comparison_of(baseline, candidate)
     except SuperError as error:
-        return Pair(tasks=tasks_of(baseline, candidate, {}), trouble=words_of(error))
+        trouble = "\n".join(filter(None, (words_of(error), trouble)))
+        return replace(told, tasks=tasks_of(baseline, candidate, {}), trouble=trouble)
     flips = {task.id: task.flip for task in compared.flips}
-    return Pair(
+    return replace(
+        told,
         tasks=tasks_of(baseline, candidate, flips),
         sets=[row_of(one) for one in compared.sets],
         verdicts=list(compared_lines(compared)),
     )
+
+
+def asked_of(baseline: ShownRun, candidate: ShownRun) -> tuple[list[AskedTrial], str]:
+    """What the trials of both runs asked, and what of that cannot be read."""
+    runs = [
+        StoredRun(run.folder, [one.result for one in run.trials if one.outcome != GOING_ON])
+        for run in (baseline, candidate)
+    ]
+    try:
+        return list(asked_trials(*runs)), ""
+    except SuperError as error:
+        return [], words_of(error)
+
+
+def asked_in_task(baseline: ShownRun, candidate: ShownRun, id: str) -> TaskAsked | None:
+    """None if the first trials asked the same, or if that is not known."""
+    first = [trials_of(run, id)[:1] for run in (baseline, candidate)]
+    runs = [
+        StoredRun(run.folder, [one.result for one in trials])
+        for run, trials in zip((baseline, candidate), first, strict=True)
+    ]
+    try:
+        found = next(asked_trials(*runs), None)
+    except SuperError:
+        return None
+    if found is None or found.difference is None:
+        return None
+    steps = readable_steps(candidate.folder, f"{first[1][0].folder}/trajectory.jsonl", [])
+    later = [step.number for step in steps if found.at and step.started >= found.at]
+    before, now = (lines[:MOST_LINES] for lines in (found.difference.before, found.difference.now))
+    return TaskAsked(trial=found, before=before, now=now, step=min(later, default=0))
 
 
 def comparison_of(baseline: ShownRun, candidate: ShownRun) -> Comparison:

@@ -26,7 +26,7 @@ from pytest_super.words import one_line, printable, printable_line
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from pytest_super.report.page.pair import Pair, TaskSide
+    from pytest_super.report.page.pair import Pair, TaskAsked, TaskSide
     from pytest_super.report.page.stored import ShownRun, ShownTrial
     from pytest_super.report.page.trial import ShownDetail
 
@@ -35,7 +35,7 @@ LONGEST = 300
 # A browser lays out a table of all trials of a large run for seconds.
 MOST_ROWS = 500
 # Facts of run.json that are shown, with their labels. Not the arguments, which can hold a secret.
-FACTS = ("agent", "model", "sandbox", "scoring", "epochs", "resumed", "versions")
+FACTS = ("agent", "model", "answers", "sandbox", "scoring", "epochs", "resumed", "versions")
 
 
 @cache
@@ -151,8 +151,8 @@ def runs_page(sides: Sequence[ShownRun], pair: Pair, *, version: str) -> str:
     return render("runs.html", title, version=version, sides=sides, pair=pair)
 
 
-def task_page(id: str, sides: Sequence[TaskSide], *, version: str) -> str:
-    return render("task.html", f"{id} - pytest-super", version=version, id=id, sides=sides)
+def task_page(id: str, sides: Sequence[TaskSide], asked: TaskAsked | None, *, version: str) -> str:
+    return render("task.html", f"{id} - pytest-super", version=version, id=id, sides=sides, asked=asked)
 
 
 def shown_facts(facts: Mapping[str, Any]) -> Iterator[tuple[str, str]]:

@@ -35,6 +35,7 @@ MEASURED = ("image/", "text/")
 
 class Gemini(WireProtocol):
     name = "generateContent"
+    conversation = "contents"
     fields = frozenset(
         ("contents", "systemInstruction", "tools", "toolConfig", "generationConfig", "safetySettings")
     )

@@ -39,6 +39,7 @@ ADDRESSES = ("image_url", "file_url", "file_id")
 class Responses(OpenAI):
     fields = FIELDS
     name = "responses"
+    conversation = "input"
     refused: ClassVar[Mapping[str, str]] = REFUSED
     file_types = ("input_file", "input_audio")
     before = (None, "response.created", "response.in_progress", "response.queued")

@@ -1,0 +1,77 @@
+"""Where the trials of two runs first asked their model something else."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, NamedTuple
+
+from pytest_super.model.request_difference import RequestDifference, first_difference, nearest
+from pytest_super.store.answers import FILE, TrialAnswers, read_answers
+from pytest_super.store.results import epoch_name, folder_name
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+    from pathlib import Path
+
+    from pytest_super.store.results import TrialResult
+
+# Requests that a trial makes more or less often than its counterpart.
+MORE, FEWER = "one more call", "one call less"
+
+
+class StoredRun(NamedTuple):
+    folder: Path
+    results: Sequence[TrialResult]
+    """Of each trial the last rerun."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class AskedTrial:
+    """A trial next to the one of the same task and epoch in another run."""
+
+    id: str
+    """The task."""
+    epoch: int
+    call: int = 0
+    """The number of its first call that the other one did not make; 0 if all are equal."""
+    difference: RequestDifference | None = None
+    at: str = ""
+    """When it was made."""
+
+    @property
+    def name(self) -> str:
+        return epoch_name(self.id, self.epoch)
+
+    @property
+    def is_equal(self) -> bool:
+        return self.difference is None
+
+
+def asked_trials(before: StoredRun, now: StoredRun) -> Iterator[AskedTrial]:
+    """Those of two runs whose answers both have. Raises SuperError."""
+    earlier = {(one.id, one.epoch): before.folder / folder_name(one) / FILE for one in before.results}
+    for one in now.results:
+        files = earlier.get((one.id, one.epoch)), now.folder / folder_name(one) / FILE
+        if files[0] is not None and files[0].exists() and files[1].exists():
+            yield asked_trial(one, read_answers(files[0]), read_answers(files[1]))
+
+
+def asked_trial(trial: TrialResult, before: TrialAnswers, now: TrialAnswers) -> AskedTrial:
+    known = AskedTrial(id=trial.id, epoch=trial.epoch)
+    left = Counter(call.asked for call in before.calls.values())
+    for call in now.calls.values():
+        if not left[call.asked]:
+            found = difference_at(before, now, call.number)
+            return replace(known, call=call.number, difference=found, at=call.started)
+        left[call.asked] -= 1
+    if left.total():
+        return replace(known, call=len(now.calls) + 1, difference=RequestDifference(place=FEWER))
+    return known
+
+
+def difference_at(before: TrialAnswers, now: TrialAnswers, number: int) -> RequestDifference:
+    request = now.request(now.calls[number].asked)
+    call = nearest(before, request, number)
+    found = first_difference(before.request(call.asked) if call else {}, request)
+    return found or RequestDifference(place=MORE)

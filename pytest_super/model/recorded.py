@@ -1,0 +1,156 @@
+"""The recorded calls of the trials of a run: each is written as it is asked and as it ends.
+
+Where the run takes answers from another run, a call gets the answer to an equal request of the same trial:
+of several equal ones in the order of asking, and each once.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from pytest_super.errors import SuperError
+from pytest_super.model.completion import Usage
+from pytest_super.model.failures import Failure, ModelCallError
+from pytest_super.model.provider import Answer
+from pytest_super.model.request_difference import first_difference, nearest
+from pytest_super.store.answers import FILE, FORMAT, AskedPart, TrialAnswers, read_answers
+from pytest_super.store.json_lines import append, to_line
+from pytest_super.store.results import TRIAL_FOLDER
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    from pytest_super.model.protocols.canonical import Part
+    from pytest_super.store.answers import RecordedCall
+
+# Trials whose record is in memory. That of another one is read again.
+MOST_TRIALS = 128
+# An equal request fails in the same way. Other failures are those of the provider or of a limit.
+OF_THE_REQUEST = frozenset((Failure.CONTEXT, Failure.FILTERED, Failure.REFUSED))
+MISS = (
+    "{path} has no answer to call {number}: {difference}. "
+    "--super-answers-miss=live asks the model, and a run without --super-answers records anew"
+)
+
+
+@dataclass(kw_only=True)
+class RecordedTrial:
+    """The record of one trial, and what is left of the one that it takes answers from."""
+
+    path: Path
+    source: TrialAnswers | None = None
+    parts: set[str] = field(default_factory=set)
+    """The ids of those that are written."""
+    calls: int = 0
+    left: dict[str, list[RecordedCall]] = field(default_factory=dict)
+    """By the request: the recorded calls that none of ours has taken, in the order of asking."""
+
+    @classmethod
+    def open(cls, path: Path, source: Path | None) -> RecordedTrial:
+        """Goes on with what an earlier gateway has written. Raises SuperError."""
+        own = read_answers(path)
+        answers = read_answers(source) if source else None
+        if answers and answers.are_taken:
+            raise SuperError(f"{answers.path} has answers that come from another record")
+        # A call that died with an earlier gateway is asked again, and gets the same answer.
+        taken = {call.taken for call in own.calls.values() if call.end}
+        left: dict[str, list[RecordedCall]] = {}
+        for call in answers.calls.values() if answers else ():
+            if can_be_taken(call) and call.number not in taken:
+                left.setdefault(call.asked, []).append(call)
+        return cls(path=path, source=answers, parts=set(own.parts), calls=len(own.calls), left=left)
+
+    def ask(self, parts: Sequence[Part], **facts: Any) -> tuple[int, RecordedCall | None]:
+        """Write a call. Returns its number, and the recorded call whose answer it gets. Raises OSError."""
+        asked = parts[-1].id
+        equal = self.left.get(asked)
+        found = equal.pop(0) if equal else None
+        self.calls += 1
+        lines: list[dict[str, Any]] = [] if self.parts else [{"format": FORMAT}]
+        before = ""
+        for part in parts:
+            if part.id not in self.parts:
+                line = {"part": part.id, "after": before, "name": part.name, "value": part.value}
+                lines.append({**line, "item": part.item} if part.item else line)
+                self.parts.add(part.id)
+            before = part.id
+        taken = {"taken": found.number} if found else {}
+        lines.append({"call": self.calls, "asked": asked, **taken, **facts})
+        self._write(lines)
+        return self.calls, found
+
+    def add(self, number: int, **facts: Any) -> None:
+        """Write what became of a call. Raises OSError."""
+        self._write([{"call": number, **facts}])
+
+    def _write(self, lines: list[dict[str, Any]]) -> None:
+        append(self.path, "".join(map(to_line, lines)), is_synced=False)
+
+    def miss(self, parts: Sequence[Part], number: int) -> ModelCallError:
+        """Why a call that is not recorded ends its trial."""
+        assert self.source is not None
+        difference = "it has no calls"
+        asked = {part.id: AskedPart("", part.name, part.value, part.item) for part in parts}
+        if call := nearest(self.source, asked, number):
+            found = first_difference(self.source.request(call.asked), asked)
+            difference = f"{found or 'it was not asked as often'} (its call {call.number})"
+        text = MISS.format(number=number, path=self.source.path, difference=difference)
+        return ModelCallError(Failure.TRANSIENT, text, is_final=True)
+
+
+class RecordedTrials:
+    """Of a run. Belongs to one event loop."""
+
+    def __init__(self, folder: Path, source: Path | None) -> None:
+        """`folder` is that of the run's trials, and `source` that of the run whose answers are taken."""
+        self.folder = folder
+        self._source = source
+        self._trials: OrderedDict[str, RecordedTrial] = OrderedDict()
+
+    def of(self, trial: str) -> RecordedTrial:
+        """That of the trial `TASK/EPOCH.RERUN`. Raises SuperError."""
+        if trial not in self._trials:
+            path = self.folder / trial / FILE
+            path.parent.mkdir(parents=True, exist_ok=True)
+            self._trials[trial] = RecordedTrial.open(path, source_of(self._source, trial))
+        self._trials.move_to_end(trial)
+        if len(self._trials) > MOST_TRIALS:
+            self._trials.popitem(last=False)
+        return self._trials[trial]
+
+
+def source_of(trials: Path | None, trial: str) -> Path | None:
+    """The file with the answers of the same task and epoch in another run: of its last rerun."""
+    if trials is None:
+        return None
+    task, _, epoch_and_rerun = trial.partition("/")
+    epoch = epoch_and_rerun.partition(".")[0]
+    found = [path.name for path in (trials / task).glob(f"{epoch}.*") if TRIAL_FOLDER.fullmatch(path.name)]
+    rerun = max((int(name.partition(".")[2]) for name in found), default=0)
+    return trials / task / f"{epoch}.{rerun}" / FILE
+
+
+def can_be_taken(call: RecordedCall) -> bool:
+    error = call.end.get("error") or {}
+    return "answer" in call.end or error.get("code") in OF_THE_REQUEST
+
+
+def answer_of(call: RecordedCall) -> Answer:
+    """The answer to a recorded call. Raises ModelCallError if the call has failed."""
+    end = call.end
+    if error := end.get("error"):
+        raise ModelCallError(Failure(error["code"]), error["message"])
+    usage = Usage.from_data(end)
+    return Answer(
+        body=end["answer"],
+        is_chat=False,
+        usage=Usage(**{**vars(usage), "recorded": 1, "recorded_usd": usage.cost_usd or 0.0}),
+        is_counted=end["is_counted"],
+        model=end["model"],
+        fingerprint=end["fingerprint"],
+        # For a client that left, the time has passed again.
+        seconds=0.0 if call.left_after is not None else end["seconds"],
+    )

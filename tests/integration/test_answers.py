@@ -1,0 +1,298 @@
+"""A run whose agents get the recorded answers of an earlier one."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from pytest_super.cli import main
+from pytest_super.store.answers import read_answers
+from tests.integration.conftest import WITH_AND_WITHOUT_XDIST, Project, read_lines
+from tests.openai_server import KEY
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from tests.openai_server import OpenAIServer
+
+MODEL = "--super-model=openai/gpt-4o"
+FAIL = ("--super-answers=first", "--super-answers-miss=fail")
+# Says what the file says, one request after the other; a line with a number begins a new conversation.
+TALKER = """
+import json
+from pathlib import Path
+from pytest_super.model.completion import FilteredError
+
+class Agent:
+    def run(self, trial):
+        said = json.loads(Path(f"{trial.task.id}.json").read_text())
+        for text in said:
+            if text.startswith("new "):
+                messages = []
+            messages.append({"role": "user", "content": text})
+            try:
+                answer = trial.complete(messages, temperature=0.5).text
+            except FilteredError:
+                answer = "filtered"
+            trial.execute(f"print({answer!r})")
+            messages.append({"role": "assistant", "content": answer})
+        trial.submit(answer)
+"""
+
+
+class TalkingProject(Project):
+    def __init__(self, pytester: pytest.Pytester) -> None:
+        super().__init__(pytester)
+        self.write("agent.py", TALKER)
+
+    def add_talk(self, id: str, *said: str, answer: Any = "2", **fields: Any) -> None:
+        self.add_task(id, answer=answer, **fields)
+        self.say(id, *said)
+
+    def say(self, id: str, *said: str) -> None:
+        self.write(f"{id}.json", json.dumps(said))
+
+    def record(self, *arguments: str) -> dict[str, dict[str, Any]]:
+        """The results of a run that becomes `first`."""
+        self.run(MODEL, *arguments)
+        self.latest.resolve().rename(self.path / ".super/runs/first")
+        rows = read_lines(self.path / ".super/runs/first/results.jsonl")
+        return {f"{row['id']}[{row['epoch']}]": row for row in rows}
+
+    def answers(self, trial: str = "a/1.0", run: str = "latest") -> Path:
+        return self.path / f".super/runs/{run}/trials/{trial}/answers.jsonl"
+
+
+@pytest.fixture
+def talking(pytester: pytest.Pytester, openai_environment: OpenAIServer) -> TalkingProject:
+    # The server's answers are numbers, from 1 on.
+    openai_environment.by(lambda _: str(len(openai_environment.requests)))
+    return TalkingProject(pytester)
+
+
+FIGURES = ("solved", "prompt_tokens", "completion_tokens", "cached_tokens", "cost_usd", "steps", "model")
+
+
+@WITH_AND_WITHOUT_XDIST
+def test_a_run_with_recorded_answers_needs_no_key_and_no_provider(
+    talking: TalkingProject,
+    openai_environment: OpenAIServer,
+    workers: tuple[str, ...],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    talking.add_talk("a", "new one", "two")
+    talking.add_talk("b", "new one", "two", "three", answer="5")
+    first = talking.record("--super-epochs=2", *workers)
+    asked = len(openai_environment.requests)
+    monkeypatch.delenv("OPENAI_API_KEY")
+    openai_environment.always(openai_environment.fault("500"))
+    result = talking.run(*FAIL, "--super-epochs=2", *workers)
+    result.stdout.fnmatch_lines(["super: *, model openai/gpt-4o, answers of first, *"])
+    result.stdout.fnmatch_lines(["4 of 4 trials asked their model the same throughout"])
+    assert len(openai_environment.requests) == asked == 10
+    for name, row in talking.results.items():
+        assert {key: row[key] for key in FIGURES} == {key: first[name][key] for key in FIGURES}
+        assert (first[name]["recorded"], row["recorded"]) == (0, row["steps"] - 1)
+        assert row["recorded_usd"] == pytest.approx(row["cost_usd"])
+    # Of the same epoch, which the server had answered otherwise.
+    files = [talking.answers(f"a/{epoch}.0", run) for epoch in (1, 2) for run in ("first", "latest")]
+    ends = [[call.end["answer"] for call in read_answers(file).calls.values()] for file in files]
+    assert ends[0] == ends[1] != ends[2] == ends[3]
+
+
+def test_the_first_request_that_is_not_recorded_ends_its_trial_and_shows_what_differs(
+    talking: TalkingProject, openai_environment: OpenAIServer
+) -> None:
+    talking.add_talk("a", "new one", "two", "three")
+    talking.add_talk("b", "new one", "two", answer="5")
+    talking.record()
+    asked = len(openai_environment.requests)
+    talking.say("a", "new one", "2nd", "three")
+    talking.run(*FAIL).assert_outcomes(passed=1, errors=1)
+    error = talking.results["a[1]"]["error"]
+    assert error.startswith(f"{talking.answers(run='first')} has no answer to call 2: ")
+    assert "message 3 (user): 'two' -> '2nd' (its call 2)" in error
+    assert "--super-answers-miss=live" in error
+    assert len(openai_environment.requests) == asked
+    assert talking.results["a[1]"]["recorded"] == 1
+
+
+def test_the_model_is_asked_for_what_is_not_recorded_and_that_alone_is_paid(
+    talking: TalkingProject, openai_environment: OpenAIServer
+) -> None:
+    talking.add_talk("a", "new one", "two", "new three", "four", answer="4")
+    first = talking.record()["a[1]"]
+    talking.say("a", "new one", "2nd", "new three", "four")
+    # Less than all answers have cost, and more than the new one costs.
+    result = talking.run(MODEL, "--super-answers=first", f"--super-max-cost={first['cost_usd'] / 2}")
+    row = talking.results["a[1]"]
+    assert len(openai_environment.requests) == 4 + 1
+    assert row["solved"]
+    assert (row["recorded"], [call["recorded"] for call in talking.calls]) == (3, [1, 0, 1, 1])
+    assert 0 < row["recorded_usd"] < row["cost_usd"]
+    result.stdout.fnmatch_lines(
+        [
+            "0 of 1 trial asked their model the same throughout, 1 trial did not:",
+            "  1 from call 2 on, message (user): 'two' -> '2nd' (a)",
+        ]
+    )
+
+
+def test_equal_requests_get_the_answers_in_the_order_of_asking_and_each_once(talking: TalkingProject) -> None:
+    talking.add_talk("a", "new one", "new one", "new one", answer="3")
+    talking.record()
+    talking.run(*FAIL).assert_outcomes(passed=1)
+    talking.say("a", "new one", "new one", "new one", "new one")
+    talking.run(*FAIL).assert_outcomes(errors=1)
+    assert "it was not asked as often (its call 3)" in talking.results["a[1]"]["error"]
+
+
+def test_a_request_that_failed_because_of_what_it_says_fails_again(
+    talking: TalkingProject, openai_environment: OpenAIServer
+) -> None:
+    talking.add_talk("a", "new one", "new two", answer="filtered")
+    openai_environment.reply("1", openai_environment.fault("filter"))
+    talking.record()
+    talking.run(*FAIL).assert_outcomes(passed=1)
+
+
+def test_recorded_answers_lengthen_no_limit(
+    talking: TalkingProject, openai_environment: OpenAIServer
+) -> None:
+    talking.add_talk("a", "new one", "two", "three", "four", answer="4")
+    openai_environment.latency = 0.4
+    first = talking.record()["a[1]"]
+    for limit in ({"wall": 1}, {"tokens": first["prompt_tokens"] // 2}):
+        talking.add_talk("a", "new one", "two", "three", "four", answer="4", limits=limit)
+        talking.run(*FAIL)
+        row = talking.results["a[1]"]
+        assert row["stop_reason"] == next(iter(limit))
+        assert 1 < row["recorded"] < 4
+
+
+def test_no_record_is_kept_if_that_is_wished(talking: TalkingProject) -> None:
+    talking.add_talk("a", "new one")
+    talking.run(MODEL, "--super-answers=none")
+    assert not talking.answers().exists()
+    result = talking.run("--super-answers=latest", MODEL)
+    result.stderr.fnmatch_lines(["*--super-answers=latest: the run * has no answers: *"])
+
+
+def test_no_key_is_in_a_record(talking: TalkingProject) -> None:
+    talking.add_talk("a", "new one")
+    talking.run(MODEL)
+    assert KEY not in talking.answers().read_text()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("--super-answers=first", f"{MODEL}-mini"), "its model was openai/gpt-4o, not openai/gpt-4o-mini"),
+        (("--super-answers=first",), "name its model: --super-model=openai/gpt-4o"),
+        (("--super-answers=nobody", MODEL), "there is no run *nobody"),
+        (("--super-answers-miss=fail", MODEL), "--super-answers-miss=fail needs --super-answers=RUN"),
+    ],
+    ids=["model", "no-model", "no-run", "no-source"],
+)  # fmt: skip
+def test_answers_that_cannot_be_used_are_refused_before_anything_runs(
+    talking: TalkingProject, arguments: tuple[str, ...], message: str
+) -> None:
+    talking.add_talk("a", "new one")
+    talking.record()
+    result = talking.run(*arguments)
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    result.stderr.fnmatch_lines([f"*{message}*"])
+
+
+def test_a_run_with_recorded_answers_gives_none_and_makes_no_baseline(
+    talking: TalkingProject, capsys: pytest.CaptureFixture[str]
+) -> None:
+    talking.add_talk("a", "new one")
+    talking.record()
+    talking.run(*FAIL)
+    result = talking.run("--super-answers=latest", MODEL)
+    result.stderr.fnmatch_lines(["*got its answers from first: name that one"])
+    for more in ((), ("--add",)):
+        assert main(["baseline", "update", str(talking.latest), *more]) == 1
+        main(["baseline", "update", str(talking.path / ".super/runs/first")])
+    assert capsys.readouterr().err.count("got answers of the model from first") == 2
+
+
+def damage(line: int, text: str) -> Callable[[Path], None]:
+    def change(path: Path) -> None:
+        lines = path.read_text().splitlines(keepends=True)
+        path.write_text("".join([*lines[:line], f"{text}\n", *lines[line:]]))
+
+    return change
+
+
+def make_large(path: Path) -> None:
+    with path.open("ab") as file:
+        file.truncate(300 * 2**20)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (damage(1, '{"part": "x", "after": "y", "name": "n", "value": 1}'), "*:2: no line of a record*"),
+        (damage(1, '{"call": 1, "asked": "nothing"}'), "*:2: no line of a record*"),
+        (damage(1, "[]"), "*:2: no line of a record*"),
+        (damage(0, '{"format": 99}'), "*has format 99, and this pytest-super reads up to 1*"),
+        (make_large, "*is larger than 256 MiB*"),
+    ],
+    ids=["part", "request", "list", "format", "size"],
+)  # fmt: skip
+def test_a_record_that_cannot_be_read_ends_the_trial_with_its_place(
+    talking: TalkingProject, change: Callable[[Path], None], message: str
+) -> None:
+    talking.add_talk("a", "new one")
+    talking.record()
+    change(talking.answers(run="first"))
+    result = talking.run(MODEL, "--super-answers=first")
+    result.assert_outcomes(errors=1)
+    result.stdout.fnmatch_lines([message])
+
+
+def test_a_line_that_was_cut_is_left_out(talking: TalkingProject, openai_environment: OpenAIServer) -> None:
+    talking.add_talk("a", "new one", "two")
+    talking.record()
+    path = talking.answers(run="first")
+    path.write_bytes(path.read_bytes()[:-20])
+    talking.run(MODEL, "--super-answers=first")
+    assert talking.results["a[1]"]["recorded"] == 1
+    assert len(openai_environment.requests) == 3
+
+
+def test_two_runs_are_compared_by_what_they_asked(
+    talking: TalkingProject, capsys: pytest.CaptureFixture[str]
+) -> None:
+    pytest.importorskip("scipy")
+    for id in "abcd":
+        talking.add_talk(id, "new one", "two")
+    talking.record()
+    for id in "bc":
+        talking.say(id, "new one", "II")
+    talking.say("d", "new one")
+    talking.run(MODEL, "--super-answers=first")
+    assert main(["compare", str(talking.path / ".super/runs/first"), str(talking.latest)]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[-3:] == [
+        "1 of 4 trials asked their model the same throughout, 3 trials did not:",
+        "  2 from call 2 on, message (user): 'two' -> 'II' (b, c)",
+        "  1 from call 2 on, one call less (d)",
+    ]
+
+
+def test_whole_calls_are_exported(talking: TalkingProject, capsys: pytest.CaptureFixture[str]) -> None:
+    talking.add_talk("a", "new one", "two")
+    talking.run(MODEL)
+    assert main(["export", str(talking.latest), "--format=calls", "-o", "calls.jsonl"]) == 0
+    first, second = map(json.loads, (talking.path / "calls.jsonl").read_text().splitlines())
+    assert (first["id"], first["epoch"], first["call"], second["call"]) == ("a", 1, 1, 2)
+    said = [each["content"] for each in second["request"]["messages"]]
+    assert said == ["new one", "1", "two"]
+    assert second["answer"]["choices"][0]["message"]["content"] == "2"
+    assert "1 trial" in capsys.readouterr().out

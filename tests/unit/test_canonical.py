@@ -1,0 +1,163 @@
+"""When two requests are equal, with those that Codex and Claude Code sent as examples."""
+
+from __future__ import annotations
+
+import copy
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+
+from pytest_super.json_values import texts
+from pytest_super.model.protocols.canonical import DATA, IDS, NOT_ASKED, parts_of
+from pytest_super.model.protocols.registry import ROUTES, route_of
+from pytest_super.model.request_difference import first_difference
+from pytest_super.store.answers import AskedPart
+
+RECORDED = Path(__file__).parents[1] / "recorded"
+CHAT = "/v1/chat/completions"
+
+
+def recorded() -> list[tuple[str, dict[str, Any]]]:
+    lines = [line for file in sorted(RECORDED.glob("*.jsonl")) for line in file.read_text().splitlines()]
+    asked = [(line["path"], line["body"]) for line in map(json.loads, lines)]
+    return [(path, body) for path, body in asked if "count_tokens" not in path]
+
+
+def parts(request: dict[str, Any], path: str = CHAT) -> dict[str, AskedPart]:
+    route = route_of(path)
+    assert route is not None
+    accepted, _ = ROUTES[route].accepted(copy.deepcopy(request), is_open=True)
+    found = parts_of(ROUTES[route], accepted)
+    return {part.id: AskedPart("", part.name, part.value, part.item) for part in found}
+
+
+SAID = ("text", "content", "output", "arguments", "encrypted_content", "query", "command", "name")
+
+
+def chat(*messages: Any, **fields: Any) -> dict[str, Any]:
+    said = [each if isinstance(each, dict) else {"role": "user", "content": each} for each in messages]
+    return {"model": "m", "messages": said, **fields}
+
+
+def renamed(value: Any) -> Any:
+    """With other ids, and with what the programs say of themselves to the provider alone."""
+    if isinstance(value, list):
+        return list(map(renamed, value))
+    if not isinstance(value, dict):
+        return value
+    found = {name: renamed_field(name, item) for name, item in value.items()}
+    return {**found, "cache_control": {"type": "ephemeral"}} if "role" in found else found
+
+
+def renamed_field(name: str, value: Any) -> Any:
+    if name in IDS and isinstance(value, str):
+        return f"new-{value}"
+    return value if name in DATA and not isinstance(value, list) else renamed(value)
+
+
+@pytest.mark.parametrize("number", range(len(recorded())))
+def test_a_request_of_another_session_is_equal(number: int) -> None:
+    path, body = recorded()[number]
+    other = {**renamed(body), "stream": not body.get("stream"), "prompt_cache_key": "other", "user": "other"}
+    assert parts(body, path).keys() == parts(other, path).keys()
+
+
+@given(st.data())
+def test_any_text_that_a_program_says_makes_another_request(data: st.DataObject) -> None:
+    path, body = data.draw(st.sampled_from(recorded()))
+    changed = copy.deepcopy(body)
+    conversation = "input" if "input" in body else "messages"
+    item = data.draw(st.sampled_from(changed[conversation]))
+    holders = [holder for holder in holders_in(item) if any(is_said(name, holder[name]) for name in holder)]
+    assume(holders)
+    holder = data.draw(st.sampled_from(holders))
+    name = data.draw(st.sampled_from([name for name in holder if is_said(name, holder[name])]))
+    holder[name] += "!"
+    before, now = parts(body, path), parts(changed, path)
+    assert list(before)[-1] != list(now)[-1]
+    difference = first_difference(before, now)
+    assert difference is not None
+    assert difference.place.startswith("message ")
+
+
+def holders_in(value: Any) -> list[dict[str, Any]]:
+    inner = value if isinstance(value, list) else list(value.values()) if isinstance(value, dict) else []
+    return [
+        *([value] if isinstance(value, dict) else []),
+        *(each for one in inner for each in holders_in(one)),
+    ]
+
+
+def is_said(name: str, value: Any) -> bool:
+    return isinstance(value, str) and name in SAID
+
+
+def test_requests_that_begin_alike_have_their_first_parts_in_common() -> None:
+    first, second = parts(chat("a", "b", temperature=0.5)), parts(chat("a", "b", "c", temperature=0.5))
+    assert list(second)[: len(first)] == list(first)
+    assert len(second) == len(first) + 1
+
+
+def calling(arguments: str, *others: Any, ids: tuple[str, ...] = ("x",)) -> dict[str, Any]:
+    function = {"name": "f", "arguments": arguments}
+    calls = [{"id": id, "type": "function", "function": function} for id in ids]
+    return chat({"role": "assistant", "content": None, "tool_calls": calls}, *others)
+
+
+@pytest.mark.parametrize(
+    ("before", "now", "place"),
+    [
+        (chat("a"), chat("b"), "message 1 (user): 'a' -> 'b'"),
+        (chat("a"), chat("a", temperature=0), "temperature: '' -> 'temperature: 0'"),
+        (chat("a", temperature=1), chat("a"), "temperature: 'temperature: 1' -> ''"),
+        (chat("a", top_p=1), chat("a", top_p=0), "top_p: 'top_p: 1' -> 'top_p: 0'"),
+        (chat("a"), chat("a", "b"), "message 2 (user): '' -> 'b'"),
+        (chat("a\nb\nc"), chat("a\nB\nc"), "message 1 (user): 'b' -> 'B'"),
+        (calling('{"id": 1}'), calling('{"id": 2}'), "message 1 (assistant): 'id: 1' -> 'id: 2'"),
+        (
+            chat({"role": "tool", "tool_call_id": "x", "content": f"{'long ' * 50}one"}),
+            chat({"role": "tool", "tool_call_id": "x", "content": f"{'long ' * 50}two"}),
+            "message 1 (tool): '…long long long long long long one' -> '…long long long long long long two'",
+        ),
+    ],
+)  # fmt: skip
+def test_what_differs_is_said_with_its_place(before: dict[str, Any], now: dict[str, Any], place: str) -> None:
+    assert str(first_difference(parts(before), parts(now))) == place
+
+
+@pytest.mark.parametrize("name", sorted(NOT_ASKED & {"stream", "store", "user", "seed", "prompt_cache_key"}))
+def test_what_shapes_no_answer_is_left_out(name: str) -> None:
+    assert parts(chat("a")).keys() == parts(chat("a", **{name: True})).keys()
+
+
+def test_arguments_are_values_and_what_is_in_them_is_data() -> None:
+    def asked(arguments: str) -> list[str]:
+        return list(parts(calling(arguments)))
+
+    assert asked('{"id": 1, "user": "me"}') == asked('{"user":"me","id":1}')
+    assert asked('{"id": 1, "user": "me"}') != asked('{"id": 1, "user": "you"}')
+    assert asked('{"id": "a"}') != asked('{"id": "b"}')
+    assert asked("{broken") != asked("{broken!")
+
+
+def test_an_id_that_leads_to_another_call_is_another_request() -> None:
+    def asked(*ids: str) -> list[str]:
+        results = [{"role": "tool", "tool_call_id": id, "content": str(n)} for n, id in enumerate(ids)]
+        return list(parts(calling("{}", *results, ids=("x", "y"))))
+
+    assert asked("x", "y") != asked("y", "x")
+
+
+def test_nothing_of_a_request_that_clients_make_up_is_left() -> None:
+    """A sieve for new fields: a session's ids must be in no part that is compared."""
+    for path, body in recorded():
+        session = body.get("prompt_cache_key") or json.dumps(body.get("metadata", {}).get("user_id", ""))
+        ids = set(re.findall(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}", session))
+        assert ids
+        shown = "".join(texts([part.value for part in parts(body, path).values()]))
+        assert [id for id in ids if id in shown] == []

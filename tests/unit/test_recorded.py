@@ -1,0 +1,148 @@
+"""Which recorded answer a call gets, also after a gateway has died and where clients have left."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pytest_super.errors import SuperError
+from pytest_super.model.failures import Failure, ModelCallError
+from pytest_super.model.protocols.canonical import parts_of
+from pytest_super.model.protocols.common import COMMON
+from pytest_super.model.recorded import MOST_TRIALS, RecordedTrial, RecordedTrials, answer_of
+from pytest_super.store.answers import FILE, read_answers
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from pytest_super.model.protocols.canonical import Part
+
+FACTS = {"prompt_tokens": 1, "completion_tokens": 1, "cost_usd": 0.5, "is_counted": False, "model": "m"}
+
+
+def asked(*said: str) -> list[Part]:
+    return list(parts_of(COMMON, {"messages": [{"role": "user", "content": text} for text in said]}))
+
+
+def end(trial: RecordedTrial, number: int, text: str) -> None:
+    trial.add(number, answer={"text": text}, fingerprint=None, seconds=2.0, **FACTS)
+
+
+def recorded(path: Path, *answers: tuple[str, str]) -> Path:
+    """The record of a trial whose calls are one message each, with its answer."""
+    trial = RecordedTrial(path=path)
+    for question, answer in answers:
+        number, _ = trial.ask(asked(question))
+        end(trial, number, answer)
+    return path
+
+
+def texts_of(trial: RecordedTrial, *questions: str) -> list[str]:
+    """What the calls get, one after the other; "" where the model would be asked."""
+    found = []
+    for question in questions:
+        number, call = trial.ask(asked(question))
+        text = answer_of(call).body["text"] if call else ""
+        end(trial, number, text)
+        found.append(text)
+    return found
+
+
+def test_equal_calls_get_their_answers_in_the_order_of_asking_whichever_came_first(tmp_path: Path) -> None:
+    source = RecordedTrial(path=tmp_path / "source")
+    first, second = source.ask(asked("q"))[0], source.ask(asked("q"))[0]
+    end(source, second, "fast")
+    end(source, first, "slow")
+    trial = RecordedTrial.open(tmp_path / "own", source.path)
+    assert texts_of(trial, "q", "q", "q") == ["slow", "fast", ""]
+
+
+def test_a_call_that_died_with_its_gateway_gets_the_same_answer_and_one_that_has_ended_the_next(
+    tmp_path: Path,
+) -> None:
+    source = recorded(tmp_path / "source", ("q", "1"), ("q", "2"), ("q", "3"))
+    trial = RecordedTrial.open(tmp_path / "own", source)
+    assert texts_of(trial, "q") == ["1"]
+    number, died = trial.ask(asked("q"))
+    again = RecordedTrial.open(tmp_path / "own", source)
+    assert died is not None
+    assert answer_of(died).body["text"] == "2"
+    assert texts_of(again, "q", "q", "q") == ["2", "3", ""]
+    assert again.calls == number + 3
+
+
+@pytest.mark.parametrize(("code", "is_taken"), [("context", True), ("filtered", True), ("refused", True)] + [
+    (code, False) for code in ("transient", "rate_limited", "fatal", "run_cost", "budget_tokens")
+])  # fmt: skip
+def test_a_failure_is_taken_if_the_request_was_at_fault(tmp_path: Path, code: str, is_taken: bool) -> None:
+    source = RecordedTrial(path=tmp_path / "source")
+    source.add(source.ask(asked("q"))[0], error={"code": code, "message": "no"})
+    _, call = RecordedTrial.open(tmp_path / "own", source.path).ask(asked("q"))
+    assert (call is not None) == is_taken
+    if call is not None:
+        with pytest.raises(ModelCallError) as raised:
+            answer_of(call)
+        assert (raised.value.failure, raised.value.is_final) == (Failure(code), True)
+
+
+def test_an_answer_has_the_usage_and_the_time_of_its_record_and_is_not_paid(tmp_path: Path) -> None:
+    source = RecordedTrial(path=tmp_path / "source")
+    for question in ("waited", "left"):
+        number, _ = source.ask(asked(question))
+        if question == "left":
+            source.add(number, left_after=0.5)
+        end(source, number, "a")
+    trial = RecordedTrial.open(tmp_path / "own", source.path)
+    calls = [trial.ask(asked(question))[1] for question in ("waited", "left")]
+    waited, left = (answer_of(call) for call in calls if call is not None)
+    assert (waited.usage.cost_usd, waited.usage.recorded, waited.usage.recorded_usd) == (0.5, 1, 0.5)
+    # Where the client left, the time passes again.
+    assert (waited.seconds, left.seconds) == (2.0, 0.0)
+
+
+def test_answers_of_another_record_are_not_passed_on(tmp_path: Path) -> None:
+    source = recorded(tmp_path / "source", ("q", "1"))
+    trial = RecordedTrial.open(tmp_path / "own", source)
+    texts_of(trial, "q")
+    with pytest.raises(SuperError, match="come from another record"):
+        RecordedTrial.open(tmp_path / "third", trial.path)
+
+
+@given(st.lists(st.lists(st.sampled_from("abc"), min_size=1, max_size=4), min_size=1, max_size=6))
+def test_each_part_is_stored_once_and_each_request_is_found_again(
+    tmp_path_factory: pytest.TempPathFactory, requests: list[list[str]]
+) -> None:
+    path = tmp_path_factory.mktemp("record") / "answers.jsonl"
+    trial = RecordedTrial(path=path)
+    for said in requests:
+        trial.ask(asked(*said))
+    answers = read_answers(path)
+    found = [[each["content"] for each in answers.asked(number)["messages"]] for number in answers.calls]
+    assert found == requests
+    beginnings = {tuple(said[:length]) for said in requests for length in range(1, len(said) + 1)}
+    assert len(answers.parts) == 1 + len(beginnings)
+
+
+def test_a_run_of_many_trials_keeps_few_of_them_in_memory(tmp_path: Path) -> None:
+    source = tmp_path / "source"
+    names = [f"t{number}/1.0" for number in range(MOST_TRIALS + 2)]
+    for name in names:
+        (source / name).mkdir(parents=True)
+        recorded(source / name / FILE, ("q", "1"), ("q", "2"))
+    trials = RecordedTrials(tmp_path / "own", source)
+    assert [texts_of(trials.of(name), "q") for name in names] == [["1"]] * len(names)
+    assert len(trials._trials) == MOST_TRIALS
+    # The first ones are read again.
+    assert [texts_of(trials.of(name), "q") for name in names[:2]] == [["2"]] * 2
+
+
+def test_the_last_rerun_of_a_trial_gives_its_answers(tmp_path: Path) -> None:
+    for rerun, answer in (("1.0", "died"), ("1.1", "again"), ("2.0", "epoch"), ("10.0", "tenth")):
+        (tmp_path / "a" / rerun).mkdir(parents=True)
+        recorded(tmp_path / "a" / rerun / FILE, ("q", answer))
+    trials = RecordedTrials(tmp_path / "own", tmp_path)
+    names = ("a/1.0", "a/1.1", "a/2.0", "a/3.0", "b/1.0")
+    assert [texts_of(trials.of(name), "q") for name in names] == [["again"]] * 2 + [["epoch"], [""], [""]]
