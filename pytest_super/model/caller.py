@@ -28,11 +28,9 @@ if TYPE_CHECKING:
 
     from pytest_super.model.protocols.protocol import Request
     from pytest_super.model.provider import Answer, Asked, ModelProvider
-    from pytest_super.model.recorded import RecordedTrial
+    from pytest_super.model.recorded import RecordedTrial, Taken
     from pytest_super.model.retry import RetryPolicy
     from pytest_super.model.settings import CallingTrial, ModelSettings
-    from pytest_super.store.answers import RecordedCall
-
 T = TypeVar("T")
 
 NO_PRICE = (
@@ -53,7 +51,7 @@ class ModelCall:
     """For each attempt."""
     number: int = 0
     """In its trial's record."""
-    recorded: RecordedCall | None = None
+    taken: Taken | None = None
     """Whose answer it gets; None if the model is asked."""
     has_ended: bool = False
     """Whether the record has its answer or its failure."""
@@ -151,17 +149,17 @@ class Caller:
         def left() -> None:
             self._record(call, left_after=round(monotonic() - call.began, 3))
 
-        if call.recorded is not None:
-            return await to_its_end(self._give(call, call.recorded), left)
+        if call.taken is not None:
+            return await to_its_end(self._give(call, call.taken), left)
         return await self.retry.call(
             lambda: to_its_end(self._attempt(call), left),
             partial(self.ledger.reserve, call.trial.name, call.characters, call.most),
             call.tries,
         )
 
-    async def _give(self, call: ModelCall, recorded: RecordedCall) -> Answer:
+    async def _give(self, call: ModelCall, taken: Taken) -> Answer:
         """The recorded answer, booked like the model's. Raises ModelCallError."""
-        answer = replace(answer_of(recorded), started=call.started)
+        recorded, answer = taken.call, replace(answer_of(taken), started=call.started)
         most = MaxUsage(prompt_tokens=answer.usage.prompt_tokens, cost_usd=answer.usage.cost_usd or 0.0)
         async with self.ledger.reserve(call.trial.name, call.characters, most, is_paid=False):
             if recorded.left_after is not None:
@@ -225,8 +223,8 @@ class Caller:
             return
         parts = list(parts_of(call.asked.protocol, call.asked.request))
         with self._recording(call) as record:
-            call.number, call.recorded = record.ask(parts, started=call.started)
-            if call.recorded is None and self.settings.needs_answers:
+            call.number, call.taken = record.ask(parts, started=call.started)
+            if call.taken is None and self.settings.needs_answers:
                 raise record.miss(parts, call.number)
 
     def _record_end(self, call: ModelCall, **facts: Any) -> None:

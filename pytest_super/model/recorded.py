@@ -7,8 +7,8 @@ of several equal ones in the order of asking, and each once.
 from __future__ import annotations
 
 from collections import OrderedDict
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pytest_super.errors import SuperError
 from pytest_super.model.completion import Usage
@@ -34,6 +34,14 @@ MISS = (
     "{path} has no answer to call {number}: {difference}. "
     "--super-answers-miss=live asks the model, and a run without --super-answers records anew"
 )
+
+
+class Taken(NamedTuple):
+    """A recorded call whose answer another one gets."""
+
+    call: RecordedCall
+    is_folded: bool
+    """Whether their requests differ in what is hidden."""
 
 
 @dataclass(kw_only=True)
@@ -63,24 +71,35 @@ class RecordedTrial:
                 left.setdefault(call.asked, []).append(call)
         return cls(path=path, source=answers, parts=set(own.parts), calls=len(own.calls), left=left)
 
-    def ask(self, parts: Sequence[Part], **facts: Any) -> tuple[int, RecordedCall | None]:
+    def ask(self, parts: Sequence[Part], **facts: Any) -> tuple[int, Taken | None]:
         """Write a call. Returns its number, and the recorded call whose answer it gets. Raises OSError."""
         asked = parts[-1].id
-        equal = self.left.get(asked)
-        found = equal.pop(0) if equal else None
+        found = self._take(parts)
         self.calls += 1
         lines: list[dict[str, Any]] = [] if self.parts else [{"format": FORMAT}]
         before = ""
         for part in parts:
             if part.id not in self.parts:
                 line = {"part": part.id, "after": before, "name": part.name, "value": part.value}
-                lines.append({**line, "item": part.item} if part.item else line)
+                more = {"item": part.item, "hidden": part.hidden}
+                lines.append({**line, **{name: value for name, value in more.items() if value}})
                 self.parts.add(part.id)
             before = part.id
-        taken = {"taken": found.number} if found else {}
+        taken = {"taken": found.call.number, "folded": found.is_folded} if found else {}
         lines.append({"call": self.calls, "asked": asked, **taken, **facts})
         self._write(lines)
         return self.calls, found
+
+    def _take(self, parts: Sequence[Part]) -> Taken | None:
+        """The first recorded call that is left of this request."""
+        equal = self.left.get(parts[-1].id)
+        if self.source is None or not equal:
+            return None
+        recorded = {part.id: self.source.parts[part.id].hidden for part in parts if part.hidden}
+        is_folded = any(part.hidden != recorded[part.id] for part in parts if part.hidden)
+        if is_folded and any(text in self.source.used for texts in recorded.values() for text in texts):
+            return None
+        return Taken(equal.pop(0), is_folded)
 
     def add(self, number: int, **facts: Any) -> None:
         """Write what became of a call. Raises OSError."""
@@ -138,19 +157,19 @@ def can_be_taken(call: RecordedCall) -> bool:
     return "answer" in call.end or error.get("code") in OF_THE_REQUEST
 
 
-def answer_of(call: RecordedCall) -> Answer:
-    """The answer to a recorded call. Raises ModelCallError if the call has failed."""
-    end = call.end
+def answer_of(taken: Taken) -> Answer:
+    """The recorded answer. Raises ModelCallError if the recorded call has failed."""
+    end = taken.call.end
     if error := end.get("error"):
         raise ModelCallError(Failure(error["code"]), error["message"])
     usage = Usage.from_data(end)
     return Answer(
         body=end["answer"],
         is_chat=False,
-        usage=Usage(**{**vars(usage), "recorded": 1, "recorded_usd": usage.cost_usd or 0.0}),
+        usage=replace(usage, recorded=1, recorded_usd=usage.cost_usd or 0.0, folded=int(taken.is_folded)),
         is_counted=end["is_counted"],
         model=end["model"],
         fingerprint=end["fingerprint"],
         # For a client that left, the time has passed again.
-        seconds=0.0 if call.left_after is not None else end["seconds"],
+        seconds=0.0 if taken.call.left_after is not None else end["seconds"],
     )

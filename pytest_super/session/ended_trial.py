@@ -101,6 +101,7 @@ class EndedTrial:
             cached_tokens=budget.cached_tokens,
             recorded=budget.recorded,
             recorded_usd=budget.recorded_usd,
+            folded=budget.folded,
             completion_tokens=budget.completion_tokens,
             cost_usd=budget.cost_usd,
         )

@@ -7,13 +7,15 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from pytest_super.errors import SuperError
+from pytest_super.json_values import texts
 from pytest_super.store.json_lines import UNREADABLE
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
     from pathlib import Path
 
 FORMAT = 1
@@ -34,6 +36,8 @@ class AskedPart:
     """As it was asked."""
     item: int = 0
     """Its number in the conversation, from 1; 0 for another field."""
+    hidden: Sequence[str] = ()
+    """Texts in it that its id does not depend on."""
 
 
 @dataclass(kw_only=True, slots=True)
@@ -75,6 +79,13 @@ class TrialAnswers:
             else:
                 fields[part.name] = part.value
         return fields
+
+    @cached_property
+    def used(self) -> set[str]:
+        """The hidden texts that an answer has."""
+        hidden = {text for part in self.parts.values() for text in part.hidden}
+        said = "\n".join(text for call in self.calls.values() for text in texts(call.end.get("answer")))
+        return {text for text in hidden if text in said}
 
     def request(self, asked: str) -> dict[str, AskedPart]:
         """The parts of a request by their ids, in their order."""
@@ -127,7 +138,8 @@ def add_line(answers: TrialAnswers, line: dict[str, Any]) -> None:
         # Known before, so that no chain of parts is a circle.
         if after and after not in answers.parts:
             raise KeyError(after)
-        answers.parts.setdefault(str(line["part"]), AskedPart(after, name, value, int(line.get("item", 0))))
+        part = AskedPart(after, name, value, int(line.get("item", 0)), list(map(str, line.get("hidden", ()))))
+        answers.parts.setdefault(str(line["part"]), part)
     elif "asked" in line:
         number, asked = int(line["call"]), str(line["asked"])
         if asked not in answers.parts:

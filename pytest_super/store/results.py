@@ -137,6 +137,9 @@ class TrialResult:
     again."""
     recorded_usd: Annotated[float, RECORDED_COST] = 0.0
     """Of the cost: that of recorded answers, which was paid then."""
+    folded: Annotated[int, Field(label="approximately recorded answers")] = 0
+    """Of the recorded answers: those to a request that differs in [what is not
+    compared](answers.md#what-is-not-compared), such as a duration."""
     steps: Annotated[int, Field(absent="0")] = 0
     """The number of the agent's steps, without pre-executed ones."""
     repeats: Annotated[int, Field(label="equal steps in a row")] = 0

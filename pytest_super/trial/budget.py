@@ -37,6 +37,7 @@ class Budget:
         self.cost_usd: float | None = None
         self.recorded = 0
         self.recorded_usd = 0.0
+        self.folded = 0
         self.recorded_seconds = 0.0
         """What recorded answers took when they were recorded."""
         self.model_seconds = 0.0
@@ -129,6 +130,7 @@ class Budget:
         cached_tokens: int = 0,
         recorded: int = 0,
         recorded_usd: float = 0.0,
+        folded: int = 0,
     ) -> None:
         """Count one call of a model. `cost_usd` is None if it is not known."""
         self.prompt_tokens += prompt_tokens
@@ -136,6 +138,7 @@ class Budget:
         self.completion_tokens += completion_tokens
         self.recorded += recorded
         self.recorded_usd += recorded_usd
+        self.folded += folded
         self.recorded_seconds += seconds if recorded else 0.0
         self.model_seconds += seconds
         if cost_usd is not None:
@@ -153,6 +156,7 @@ class Budget:
         self.completion_tokens += booked.completion_tokens - self._asked.completion_tokens
         self.recorded += booked.recorded - self._asked.recorded
         self.recorded_usd += booked.recorded_usd - self._asked.recorded_usd
+        self.folded += booked.folded - self._asked.folded
         if booked.cost_usd is not None:
             self.cost_usd = (self.cost_usd or 0.0) - (self._asked.cost_usd or 0.0) + booked.cost_usd
         self._asked = booked

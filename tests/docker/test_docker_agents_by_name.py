@@ -7,6 +7,7 @@ import re
 import signal
 import subprocess
 import sys
+import uuid
 from base64 import b64encode
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -54,7 +55,10 @@ json.dump(ran.result, open({answer!r}, "w"), default=float)
 def tool(name: str, **arguments: Any) -> Answer:
     function = {"name": name, "arguments": json.dumps(arguments)}
     text = "" if name == "write_stdin" else "On I go."
-    return {"text": text, "tool_calls": [{"id": "call_1", "type": "function", "function": function}]}
+    # Claude Code joins answers of one id.
+    id = uuid.uuid4().hex[:8]
+    call = {"id": f"call_{id}", "type": "function", "function": function}
+    return {"text": text, "tool_calls": [call], "id": id}
 
 
 def smol_code(command: str) -> str:

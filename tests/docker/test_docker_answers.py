@@ -32,6 +32,11 @@ COMMANDS = {
     "fails": ["cat missing.txt", "python3 -c 'raise ValueError(7)'"],
     "much": ["seq 5000", "ls /usr/bin | head -500"],
 }
+# The file of each, and how it begins in a prompt.
+INSTRUCTIONS = {
+    "codex": (".codex/AGENTS.md", "# AGENTS.md instructions"),
+    "claude-code": (".claude/CLAUDE.md", "Codebase and user instructions are shown below."),
+}
 BY_NAME = pytest.mark.parametrize("name", ["codex", "claude-code"])
 
 
@@ -80,14 +85,14 @@ def test_a_program_asks_the_same_again_and_a_change_of_its_instructions_shows_at
     recorded.record()
     for _ in range(3):
         recorded.check_again()
-    file = {"codex": ".codex/AGENTS.md", "claude-code": ".claude/CLAUDE.md"}[name]
+    file, told = INSTRUCTIONS[name]
     instructions = tmp_path / "setup" / file
     instructions.parent.mkdir(parents=True)
     instructions.write_text("Speak of ferrets.")
     recorded.run(*FAIL, f"--super-agent-files={tmp_path / 'setup'}")
     for one in results_of(recorded.pytester).values():
         assert "no answer to call 1: " in one["error"]
-        assert "Speak of ferrets." in one["error"]
+        assert f"'' -> '{told}" in one["error"]
 
 
 @pytest.mark.long

@@ -153,6 +153,46 @@ def test_an_id_that_leads_to_another_call_is_another_request() -> None:
     assert asked("x", "y") != asked("y", "x")
 
 
+@pytest.mark.parametrize(
+    ("before", "now"),
+    [
+        ("Chunk ID: 95cdc3\nWall time: 0.1014 seconds", "Chunk ID: 3eecd9\nWall time: 2.5 seconds"),
+        ("Today's date is 2026-11-23.", "Today's date is 2026-12-01."),
+        ("Today's date is Monday, November 23, 2026 (by", "Today's date is Friday, May 1, 2026 (by"),
+        ("Ran 26 tests in 0.049s", "Ran 26 tests in 1.2s"),
+        ("solve time: 1.05 s", "solve time: 11.05 s"),
+        ("60.5 MB 12.1 MB/s eta", "60.5 MB 3.4 MB/s eta"),
+        ("4/9 [00:01<00:03, 1.52it/s]", "4/9 [00:01<00:11, 101.7it/s]"),
+    ],
+)
+def test_what_differs_between_two_runs_of_one_agent_is_hidden(before: str, now: str) -> None:
+    assert parts(chat(before)).keys() == parts(chat(now)).keys()
+
+
+@pytest.mark.parametrize(
+    ("before", "now"),
+    [
+        # Limits that an agent states, versions, figures and paths.
+        ("timed out after 120 s", "timed out after 60 s"),
+        ("torch 2.5.1", "torch 2.6.1"),
+        ("accuracy 0.51", "accuracy 0.52"),
+        ("loss 0.5 sum", "loss 0.6 sum"),
+        ("/tmp/tmpab3/log", "/tmp/tmpxy1/log"),
+        ("process 4711", "process 4712"),
+        ("2026-11-23", "2026-11-24"),
+        ("it took 0.51 s and 3", "it took 0.7 s and 4"),
+    ],
+)
+def test_nothing_else_is_hidden(before: str, now: str) -> None:
+    assert parts(chat(before)).keys() != parts(chat(now)).keys()
+
+
+def test_nothing_is_hidden_outside_of_the_conversation() -> None:
+    texts = ("wait 0.5 s", "wait 0.7 s")
+    tools = [[{"type": "function", "function": {"name": "f", "description": text}}] for text in texts]
+    assert parts(chat("a", tools=tools[0])).keys() != parts(chat("a", tools=tools[1])).keys()
+
+
 def test_nothing_of_a_request_that_clients_make_up_is_left() -> None:
     """A sieve for new fields: a session's ids must be in no part that is compared."""
     for path, body in recorded():

@@ -103,6 +103,23 @@ def test_an_answer_has_the_usage_and_the_time_of_its_record_and_is_not_paid(tmp_
     assert (waited.seconds, left.seconds) == (2.0, 0.0)
 
 
+def test_an_answer_to_a_request_that_differs_in_what_is_hidden_is_taken_and_said_to_be(
+    tmp_path: Path,
+) -> None:
+    source = recorded(tmp_path / "source", ("it took 0.51 s", "1"), ("it took 0.51 s", "2"))
+    trial = RecordedTrial.open(tmp_path / "own", source)
+    taken = [trial.ask(asked(f"it took {seconds} s"))[1] for seconds in (0.51, 0.7)]
+    assert [answer_of(each).usage.folded for each in taken if each] == [0, 1]
+    calls = read_answers(tmp_path / "own").calls.values()
+    assert [call.taken for call in calls] == [1, 2]
+
+
+def test_what_an_answer_of_the_trial_has_is_not_hidden(tmp_path: Path) -> None:
+    source = recorded(tmp_path / "source", ("it took 0.51 s", "0.51 s is long"), ("took 0.6 s", "x"))
+    trial = RecordedTrial.open(tmp_path / "own", source)
+    assert texts_of(trial, "it took 0.7 s", "it took 0.51 s", "took 0.7 s") == ["", "0.51 s is long", "x"]
+
+
 def test_answers_of_another_record_are_not_passed_on(tmp_path: Path) -> None:
     source = recorded(tmp_path / "source", ("q", "1"))
     trial = RecordedTrial.open(tmp_path / "own", source)

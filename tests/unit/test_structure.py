@@ -98,7 +98,7 @@ def test_nothing_but_the_registry_imports_a_protocol_of_the_model_door() -> None
     folder = f"{PACKAGE}.model.protocols"
     shared = {
         f"{folder}.{name}"
-        for name in ("canonical", "common", "exchange", "openai", "protocol", "registry", "route")
+        for name in ("canonical", "common", "exchange", "folds", "openai", "protocol", "registry", "route")
     }
     importing = {
         f"{importer} imports {imported}"

@@ -11,6 +11,8 @@ import json
 import re
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from pytest_super.model.protocols.folds import fold
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
@@ -41,22 +43,25 @@ class Part(NamedTuple):
     """A field of a request, or one item of its conversation."""
 
     id: str
-    """A digest of this part and of all parts before it."""
+    """A digest of this part and of all parts before it, without what is hidden in them."""
     name: str
     """The name of the field."""
     value: Any
     """As it was asked."""
     item: int
     """Its number in the conversation, from 1; 0 for another field."""
+    hidden: list[str]
+    """Texts in it that are not compared: see `folds`."""
 
 
 def parts_of(protocol: WireProtocol, request: Request) -> Iterator[Part]:
     """The parts of an accepted request; the id of the last one is the digest of the request."""
     numbered, id = Numbered(), ""
     for name, value, item in named_values(protocol, request):
+        numbered.hidden = []
         text = json.dumps(numbered.part(name, value, item), sort_keys=True)
         id = hashlib.sha256(f"{id}\0{name}\0{text}".encode()).hexdigest()[:ID_LENGTH]
-        yield Part(id, name, value, item)
+        yield Part(id, name, value, item, numbered.hidden)
 
 
 def asked_value(name: str, value: Any, item: int) -> Any:
@@ -78,12 +83,16 @@ def named_values(protocol: WireProtocol, request: Request) -> Iterator[tuple[str
 
 
 class Numbered:
-    """Replaces the ids of one request by numbers, and leaves out what is not asked."""
+    """Replaces the ids of one request by numbers, and leaves out what is hidden and what is not asked."""
 
     def __init__(self) -> None:
         self._ids: dict[str, str] = {}
+        self.hidden: list[str] = []
+        self._is_said = False
+        """Whether the part is one of the conversation."""
 
     def part(self, name: str, value: Any, item: int) -> Any:
+        self._is_said = item > 0
         # A conversation can have the name of a field with data.
         return self.value(value) if item else self.field(name, value)
 
@@ -95,6 +104,8 @@ class Numbered:
         return value if name in DATA else self.value(value)
 
     def value(self, value: Any) -> Any:
+        if isinstance(value, str):
+            return fold(value, self.hidden) if self._is_said else value
         if isinstance(value, list):
             return list(map(self.value, value))
         if not isinstance(value, dict):

@@ -1,0 +1,51 @@
+"""Texts in a conversation that differ between two runs of the same agent, and say nothing.
+
+Two requests that differ in them alone are taken for equal. That is not exact, because a model can use such a
+text: so it counts only where no recorded answer of the trial has it, and results that rest on it say so.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Fold:
+    reason: str
+    pattern: re.Pattern[str]
+    """Its only group is what is hidden."""
+
+
+FOLDS = (
+    Fold("Codex numbers each output of a command", re.compile(r"^Chunk ID: ([0-9a-f]{6})$", re.MULTILINE)),
+    Fold(
+        "Claude Code and Gemini CLI tell the day on which they run",
+        re.compile(r"Today's date is ((?:[A-Z][a-z]+, [A-Z][a-z]+ \d{1,2}, \d{4})|\d{4}-\d\d-\d\d)"),
+    ),
+    # With a fraction, because a limit that an agent states has none.
+    Fold("how long a command took", re.compile(r"(?<![\w.])(\d+\.\d+ ?(?:s|sec|secs|seconds|ms))(?!\w)")),
+    Fold(
+        "the speed of a download or of a loop",
+        re.compile(r"(?<![\w.])(\d+(?:\.\d+)? ?(?:[kKMG]i?B/s|it/s|s/it))(?!\w)"),
+    ),
+    Fold("how much time a progress bar has left", re.compile(r"(?<!\d)(\d+:\d\d(?::\d\d)?<[\d:?]+)")),
+)
+HIDDEN = "…"
+# Most texts have none of these.
+MAY_HAVE = re.compile(r"\.\d+ ?m?s|/s|s/it|:\d\d<|Chunk ID: |Today's date is ")
+
+
+def fold(text: str, hidden: list[str]) -> str:
+    """The text without what is hidden, which is added to `hidden`."""
+    if not MAY_HAVE.search(text):
+        return text
+
+    def hide(found: re.Match[str]) -> str:
+        hidden.append(found[1])
+        start, end = found.span(1)
+        return f"{found[0][: start - found.start()]}{HIDDEN}{found[0][end - found.start() :]}"
+
+    for one in FOLDS:
+        text = one.pattern.sub(hide, text)
+    return text
