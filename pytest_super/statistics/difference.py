@@ -7,7 +7,7 @@ The tasks are fixed, so all noise is that between trials of one task (Miller 202
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from math import fsum, inf
+from math import fsum, inf, log
 from statistics import fmean
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -15,8 +15,12 @@ import numpy
 from numpy.typing import NDArray
 from scipy.special import stdtrit
 
+from pytest_super.statistics.pairs import pairs_of
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
+
+    from pytest_super.statistics.pairs import Pairs
 
 Numbers: TypeAlias = NDArray[numpy.float64]
 """The tasks are the last axis. Arrays of several comparisons at once have more axes before it."""
@@ -41,10 +45,18 @@ class Pair:
     weight: float = 1.0
     is_run: bool = True
     """Whether the candidate was tried. If not, its values are those that an unchanged one would have."""
+    paired: int = 0
+    """The first so many values of both runs are of paired trials, in the same order."""
 
     @property
     def difference(self) -> float:
         return fmean(self.candidate) - fmean(self.baseline)
+
+    @property
+    def differences(self) -> list[float]:
+        """Of its paired trials."""
+        paired = zip(self.baseline[: self.paired], self.candidate[: self.paired], strict=True)
+        return [after - before for before, after in paired]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -120,6 +132,8 @@ class Difference:
     """Of the run that has fewer."""
     unseen: float = 0.0
     """How much lower the candidate can be by tasks that were not run."""
+    least: float = 0.0
+    """Both bounds are at least so far from the value, at LEVEL."""
 
     def bounds(self, level: float = LEVEL) -> tuple[float, float]:
         """The lower and the upper one-sided bound.
@@ -132,6 +146,8 @@ class Difference:
             return -1.0, 1.0
         half = quantile_of(level, self.variance.freedom) * numpy.sqrt(self.variance.value)
         quantile = quantile_of(level, self.variance.seen)
+        # The chance that no pair differs falls by one factor with each further `least`.
+        half = numpy.maximum(half, self.least * (log(1 - level) / log(1 - LEVEL)))
         lower = numpy.minimum(self.value - half, -self.loss.largest(self.value, quantile)) - self.unseen
         upper = numpy.maximum(self.value + half, self.gain.largest(-self.value, quantile))
         return numpy.maximum(lower, -1.0), numpy.minimum(upper, 1.0)
@@ -140,15 +156,37 @@ class Difference:
 def difference(pairs: Sequence[Pair], drift: float = 0.0) -> Difference:
     """Of at least one pair; `drift` is as for `difference_of`."""
     baseline, candidate = samples_of(pairs)
-    return difference_of(baseline, candidate, shares_of([pair.weight for pair in pairs]), drift)
+    shares = shares_of([pair.weight for pair in pairs])
+    return difference_of(baseline, candidate, shares, drift, pairs_of([pair.differences for pair in pairs]))
 
 
-def difference_of(baseline: Sample, candidate: Sample, shares: Numbers, drift: float = 0.0) -> Difference:
+def difference_of(
+    baseline: Sample, candidate: Sample, shares: Numbers, drift: float = 0.0, pairs: Pairs | None = None
+) -> Difference:
     """Of at least one task.
 
     `drift` is the standard deviation of what changes a whole run, such as a model that its provider replaces
     behind its name: trials cannot show it, so whoever knows it states it.
+
+    With pairs there are two differences: that of all trials, as if none were paired, and that of the pairs
+    alone, whose noise is only that of the pairs that differ. The one with the narrower interval counts.
     """
+    of_trials = difference_of_trials(baseline, candidate, shares, drift)
+    if pairs is None:
+        return of_trials
+    of_trials = replace(of_trials, least=pairs.least(float(candidate.counts.sum())))
+    value, own, rest = difference_of_pairs(baseline, candidate, shares, pairs)
+    of_pairs = replace(
+        of_trials,
+        value=value,
+        variance=with_drift(own, drift),
+        loss=loss_of(baseline, candidate, rest),
+        gain=loss_of(candidate, baseline, rest),
+    )
+    return surer(of_pairs, of_trials)
+
+
+def difference_of_trials(baseline: Sample, candidate: Sample, shares: Numbers, drift: float) -> Difference:
     own = variance_of(baseline, candidate, shares)
     return Difference(
         value=dot(candidate.means - baseline.means, shares),
@@ -159,6 +197,47 @@ def difference_of(baseline: Sample, candidate: Sample, shares: Numbers, drift: f
         epochs=float(min(baseline.counts.max(), candidate.counts.max())),
         unseen=dot(candidate.means * (1 - candidate.is_run), shares),
     )
+
+
+def difference_of_pairs(
+    baseline: Sample, candidate: Sample, shares: Numbers, pairs: Pairs
+) -> tuple[Any, Variance, Numbers]:
+    """The value, its variance, and the shares of the tasks without pairs, of which all trials count."""
+    has_pairs = pairs.counts > 0
+    value, freedom = pairs.noise(shares)
+    own = Variance(value=value, freedom=freedom + PRIOR_FREEDOM, seen=freedom + PRIOR_FREEDOM)
+    if not has_pairs.all():
+        own = sum_of(own, variance_of_part(baseline, candidate, shares, ~has_pairs))
+    differences = numpy.where(has_pairs, pairs.means, candidate.means - baseline.means)
+    return dot(differences, shares), own, numpy.where(has_pairs, 0.0, shares)
+
+
+def surer(one: Difference, other: Difference) -> Difference:
+    """The one with the narrower interval at LEVEL, whatever the level of a later question is.
+
+    Nearly equal widths are those of equal pairs. These say that there is no difference, so the first counts.
+    """
+    is_one = width_of(one) < 1.01 * width_of(other)
+    return replace(
+        other,
+        value=either(is_one, one.value, other.value),
+        variance=either(is_one, one.variance, other.variance),
+        loss=either(is_one, one.loss, other.loss),
+        gain=either(is_one, one.gain, other.gain),
+    )
+
+
+def width_of(found: Difference) -> Any:
+    lower, upper = found.bounds()
+    return upper - lower
+
+
+def either(is_one: Any, one: Any, other: Any) -> Any:
+    """In each of several comparisons the number of the one or of the other, or all numbers of a part."""
+    if not isinstance(one, Variance | Loss):
+        return numpy.where(is_one, one, other)[()]
+    numbers = {name: either(is_one, number, getattr(other, name)) for name, number in vars(one).items()}
+    return type(one)(**numbers)
 
 
 def samples_of(pairs: Sequence[Pair]) -> tuple[Sample, Sample]:
@@ -186,6 +265,24 @@ def variance_of(baseline: Sample, candidate: Sample, shares: Numbers) -> Varianc
         return within_tasks(baseline, candidate, shares)
     prior = PRIOR_VARIANCE * noise_of(baseline.counts, candidate.counts, shares)
     return moderated(between_tasks(candidate.means - baseline.means, shares), prior)
+
+
+def variance_of_part(baseline: Sample, candidate: Sample, shares: Numbers, part: Any) -> Variance:
+    """Of the difference in these tasks, which have only a part of the weight."""
+    weight = float(shares[part].sum())
+    found = variance_of(tasks_of(baseline, part), tasks_of(candidate, part), shares[part] / weight)
+    return replace(found, value=weight**2 * found.value)
+
+
+def tasks_of(run: Sample, part: Any) -> Sample:
+    names = ("counts", "means", "squares", "variances")
+    return replace(run, **{name: getattr(run, name)[..., part] for name in names})
+
+
+def sum_of(one: Variance, other: Variance) -> Variance:
+    total = one.value + other.value
+    freedom = total**2 / (one.value**2 / one.freedom + other.value**2 / other.freedom)
+    return Variance(value=total, freedom=freedom, seen=numpy.minimum(one.seen, other.seen))
 
 
 def noise_of(baseline: Numbers, candidate: Numbers, shares: Numbers, noises: Numbers | float = 1.0) -> Any:
