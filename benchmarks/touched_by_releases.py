@@ -30,6 +30,7 @@ from rows import print_row
 from pytest_super.cli import main as pytest_super
 from pytest_super.comparison.asked import StoredRun, asked_trials
 from pytest_super.report.asked import causes_of
+from pytest_super.store.answers import AnswerStore
 from pytest_super.store.run_folder import last_results
 
 if TYPE_CHECKING:
@@ -132,8 +133,8 @@ def asked_by(releases: list[Release], folder: Path) -> list[dict[str, Path]]:
 
 
 def differences(before: dict[str, Path], now: dict[str, Path]) -> list[AskedTrial]:
-    runs = [[StoredRun(each[task], last_results(each[task])) for each in (before, now)] for task in TASKS]
-    return [one for pair in runs for one in asked_trials(*pair)]
+    runs = [(AnswerStore(before[task]), StoredRun(now[task], last_results(now[task]))) for task in TASKS]
+    return [one for old, new in runs for one in asked_trials(old, new)]
 
 
 def print_difference(old: Release, new: Release, found: list[AskedTrial]) -> None:

@@ -31,6 +31,11 @@ def add_arguments(parser: ArgumentParser) -> None:
         action="store_true",
         help="add the run, which must be of the same agent and model, to the content",
     )
+    update.add_argument(
+        "--with-answers",
+        action="store_true",
+        help="also write the recorded answers of the model, which later runs take, beside the file",
+    )
     actions.add_parser("show", help="print what the file says of each task")
     check = actions.add_parser("check", help="print what a comparison with it can find, and why to renew it")
     check.add_argument(
@@ -52,9 +57,9 @@ def run(arguments: Namespace) -> int:
     from pytest_super.report.comparison import plan_lines, side_lines
 
     if arguments.action == "update" and arguments.add:
-        add(arguments.file, arguments.run_folder)
+        add(arguments.file, arguments.run_folder, with_answers=arguments.with_answers)
     elif arguments.action == "update":
-        write_whole(arguments.file, arguments.run_folder)
+        write_whole(arguments.file, arguments.run_folder, with_answers=arguments.with_answers)
     side = read_baseline(arguments.file)
     if arguments.action != "check":
         for line in side_lines(side):
@@ -72,9 +77,10 @@ def run(arguments: Namespace) -> int:
     return int(bool(reasons) or any(drop is None or drop > margin for drop in drops))
 
 
-def write_whole(file: Path, run_folder: Path) -> None:
+def write_whole(file: Path, run_folder: Path, *, with_answers: bool) -> None:
     """Raises SuperError if the run has left tasks out, which would never be compared again."""
     from pytest_super.comparison.baseline import write_baseline
+    from pytest_super.comparison.baseline_answers import archive_of, write_answers
     from pytest_super.comparison.side import side_of_run
 
     side = side_of_run(run_folder)
@@ -85,6 +91,10 @@ def write_whole(file: Path, run_folder: Path) -> None:
             "add it (--add), or make a baseline of a run with --super-all-tasks"
         )
     write_baseline(file, side)
+    archive_of(file).unlink(missing_ok=True)
+    if with_answers:
+        trials = write_answers(file, run_folder, side.run, dict.fromkeys(side.tasks, 0), is_added=False)
+        print(f"{archive_of(file).name}: the answers of {counted(trials, 'trial')}")
 
 
 def refuse_answers(side: Side) -> None:
@@ -96,9 +106,10 @@ def refuse_answers(side: Side) -> None:
         )
 
 
-def add(file: Path, run_folder: Path) -> None:
+def add(file: Path, run_folder: Path, *, with_answers: bool) -> None:
     """Raises SuperError if the run cannot be added."""
     from pytest_super.comparison.baseline import read_baseline, write_baseline
+    from pytest_super.comparison.baseline_answers import archive_of, write_answers
     from pytest_super.comparison.over_time import with_run
     from pytest_super.comparison.side import side_of_run
 
@@ -107,5 +118,10 @@ def add(file: Path, run_folder: Path) -> None:
     refuse_answers(added)
     found, left_out = with_run(side, added)
     write_baseline(file, found)
+    if with_answers:
+        kept = found.tasks.keys() & added.tasks.keys() - {id for ids in left_out.values() for id in ids}
+        after = {id: len(side.tasks[id].values) if id in side.tasks else 0 for id in sorted(kept)}
+        trials = write_answers(file, run_folder, added.run, after, is_added=True)
+        print(f"{archive_of(file).name}: further answers of {counted(trials, 'trial')}")
     for reason, ids in left_out.items():
         print(one_line(f"not added, {reason}: {named(ids, MOST_NAMED)}"))

@@ -45,8 +45,9 @@ def asked_between(baseline: Path, candidate: Path) -> Iterator[str]:
     """What the trials of two runs asked otherwise; nothing if one of them is a file."""
     from pytest_super.comparison.asked import StoredRun, asked_trials
     from pytest_super.report.asked import asked_lines
+    from pytest_super.store.answers import AnswerStore
     from pytest_super.store.run_folder import last_results
 
     if baseline.is_dir() and candidate.is_dir():
-        runs = [StoredRun(folder, last_results(folder)) for folder in (baseline, candidate)]
-        yield from asked_lines(asked_trials(*runs))
+        now = StoredRun(candidate, last_results(candidate))
+        yield from asked_lines(asked_trials(AnswerStore(baseline), now))

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, NamedTuple
 
 from pytest_super.model.request_difference import RequestDifference, first_difference, nearest
-from pytest_super.store.answers import FILE, TrialAnswers, read_answers
+from pytest_super.store.answers import FILE, AnswerStore, TrialAnswers, read_answers
 from pytest_super.store.results import epoch_name, folder_name
 
 if TYPE_CHECKING:
@@ -48,13 +48,12 @@ class AskedTrial:
         return self.difference is None
 
 
-def asked_trials(before: StoredRun, now: StoredRun) -> Iterator[AskedTrial]:
-    """Those of two runs whose answers both have. Raises SuperError."""
-    earlier = {(one.id, one.epoch): before.folder / folder_name(one) / FILE for one in before.results}
+def asked_trials(before: AnswerStore, now: StoredRun) -> Iterator[AskedTrial]:
+    """Those of a run whose answers both have. Raises SuperError."""
     for one in now.results:
-        files = earlier.get((one.id, one.epoch)), now.folder / folder_name(one) / FILE
-        if files[0] is not None and files[0].exists() and files[1].exists():
-            yield asked_trial(one, read_answers(files[0]), read_answers(files[1]))
+        earlier, file = before.file_of(one.id, one.epoch), now.folder / folder_name(one) / FILE
+        if earlier is not None and file.exists():
+            yield asked_trial(one, read_answers(earlier), read_answers(file))
 
 
 def asked_trial(trial: TrialResult, before: TrialAnswers, now: TrialAnswers) -> AskedTrial:

@@ -13,6 +13,7 @@ from pytest_super.comparison.errors import with_errors
 from pytest_super.comparison.matching import why_left_out
 from pytest_super.comparison.never_solved import with_stand_ins
 from pytest_super.comparison.over_time import age_of
+from pytest_super.comparison.pairing import is_coupled, pair_of
 from pytest_super.errors import SuperError
 from pytest_super.statistics.baseline import standard_error
 from pytest_super.statistics.decision import (
@@ -25,12 +26,13 @@ from pytest_super.statistics.decision import (
     is_refused,
     verdict,
 )
-from pytest_super.statistics.difference import LEVEL, Difference, Pair, difference
+from pytest_super.statistics.difference import LEVEL, Difference, difference
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from pytest_super.comparison.side import Side, TaskTrials
+    from pytest_super.statistics.difference import Pair
 
 # The numbers of epochs of a baseline that are tried for an advice.
 LONGER_BASELINES = (10, 20, 50, 100)
@@ -62,6 +64,8 @@ class ComparedTask:
     candidate: TaskTrials
     is_run: bool = True
     """Whether the candidate has tried it. If not, it has the values that are to be expected."""
+    is_coupled: bool = False
+    """Whether the candidate got the recorded answers of the baseline."""
 
     @property
     def flip(self) -> str:
@@ -73,12 +77,7 @@ class ComparedTask:
 
     @property
     def pair(self) -> Pair:
-        return Pair(
-            baseline=self.baseline.values,
-            candidate=self.candidate.values,
-            weight=self.candidate.weight,
-            is_run=self.is_run,
-        )
+        return pair_of(self.baseline, self.candidate, is_coupled=self.is_coupled, is_run=self.is_run)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -121,6 +120,12 @@ class SetComparison:
     def not_run(self) -> list[ComparedTask]:
         """Those that it has left out."""
         return [one for one in self.tasks if not one.is_run]
+
+    @property
+    def pairs(self) -> tuple[int, int]:
+        """How many trials are paired with the baseline's, and how many of them have another value."""
+        differences = [one for task in self.tasks for one in task.pair.differences]
+        return len(differences), sum(one != 0 for one in differences)
 
     def flipped(self, flip: str) -> list[ComparedTask]:
         """The tasks with this flip, the largest changes first."""
@@ -210,7 +215,13 @@ def compare(
     left_out = dict(why_left_out(baseline, candidate))
     excluded = {id for ids in left_out.values() for id in ids}
     tasks = [
-        ComparedTask(id=id, baseline=baseline.tasks[id], candidate=task, is_run=id not in candidate.not_run)
+        ComparedTask(
+            id=id,
+            baseline=baseline.tasks[id],
+            candidate=task,
+            is_run=id not in candidate.not_run,
+            is_coupled=is_coupled(baseline, candidate),
+        )
         for id, task in candidate.tasks.items()
         if id not in excluded
     ]

@@ -6,9 +6,11 @@ Errors need not hit all tasks alike: those that hit only trials that would have 
 from __future__ import annotations
 
 from collections import defaultdict
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from pytest_super.comparison.matching import only_errors
+from pytest_super.comparison.pairing import is_coupled, pair_of
 from pytest_super.statistics.difference import Pair
 
 if TYPE_CHECKING:
@@ -33,11 +35,17 @@ def filled(baseline: Side, candidate: Side, ids: Sequence[str], value: float) ->
     pairs = defaultdict(list)
     for id in ids:
         old, new = baseline.tasks.get(id), candidate.tasks.get(id)
-        pair = Pair(
-            baseline=[*(old.values if old else ()), *[1 - value] * baseline.errors.get(id, 0)],
-            candidate=[*(new.values if new else ()), *[value] * candidate.errors.get(id, 0)],
-            weight=(new or baseline.tasks[id]).weight,
-            is_run=id not in candidate.not_run,
+        is_run = id not in candidate.not_run
+        if old and new:
+            pair = pair_of(old, new, is_coupled=is_coupled(baseline, candidate), is_run=is_run)
+        else:
+            values = [list(one.values) if one else [] for one in (old, new)]
+            weight = (new or baseline.tasks[id]).weight
+            pair = Pair(baseline=values[0], candidate=values[1], weight=weight, is_run=is_run)
+        pair = replace(
+            pair,
+            baseline=[*pair.baseline, *[1 - value] * baseline.errors.get(id, 0)],
+            candidate=[*pair.candidate, *[value] * candidate.errors.get(id, 0)],
         )
         # As in the comparison without errors, whose task this can be.
         pairs[(old or candidate.tasks[id]).set].append(pair)

@@ -54,4 +54,13 @@ def never_solved_of(tasks: Mapping[str, TaskTrials]) -> tuple[set[str], float]:
 
 
 def stand_in(task: TaskTrials, rate: float, epochs: int) -> TaskTrials:
-    return replace(task, values=[rate] * epochs, of_runs=[], stops={}, cost_usd=None, tokens=0.0, seconds=0.0)
+    return replace(
+        task,
+        values=[rate] * epochs,
+        of_runs=[],
+        epochs=[0] * epochs,
+        stops={},
+        cost_usd=None,
+        tokens=0.0,
+        seconds=0.0,
+    )

@@ -95,6 +95,7 @@ def joined(
         first,
         values=[value for one, _ in parts for value in one.values],
         of_runs=[by_run[run] for run in runs],
+        epochs=[],
         stops=dict(sum((Counter(one.stops) for one, _ in parts), Counter())),
         cost_usd=sum(cost * n for cost, n in costs) / sum(n for _, n in costs) if costs else None,
         tokens=sum(one.tokens * len(one.values) for one, _ in parts) / number,

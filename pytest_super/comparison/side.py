@@ -37,6 +37,8 @@ class TaskTrials:
     """The headline metric of each trial, in the order of the runs and their epochs."""
     of_runs: list[int] = field(default_factory=list)
     """How many of them are of each run of the side; empty if that is not known."""
+    epochs: list[int] = field(default_factory=list)
+    """The epoch of each value; 0 for one of another run. Empty: they are numbered from 1."""
     stops: dict[str, int] = field(default_factory=dict)
     """How many of the trials ended for which reason."""
     cost_usd: float | None = None
@@ -57,6 +59,12 @@ class TaskTrials:
             raise ValueError("`weight` should be a number above 0")
         if not all(isinstance(one, int) and one >= 0 for one in [*self.of_runs, *self.stops.values()]):
             raise ValueError("`of_runs` and `stops` should be numbers of trials")
+
+    @property
+    def by_epoch(self) -> dict[int, int]:
+        """The place of the value of each epoch."""
+        epochs = self.epochs or range(1, len(self.values) + 1)
+        return {epoch: place for place, epoch in enumerate(epochs) if epoch}
 
     @property
     def by_run(self) -> list[int]:
@@ -123,10 +131,7 @@ def side_of(name: str, subject: dict[str, Any], results: Iterable[TrialResult]) 
     # Known only in the sandbox of a trial.
     if versions := sorted({one.agent_version for one in ended if one.agent_version}):
         subject = {**subject, "version": ", ".join(versions)}
-    by_task: dict[str, list[TrialResult]] = {}
-    for one in ended:
-        if not one.is_error and one.headline_value is not None:
-            by_task.setdefault(one.id, []).append(one)
+    by_task = trials_by_task(name, ended)
     mixed = [
         id for id, trials in by_task.items() if len({(one.conditions, one.scoring) for one in trials}) > 1
     ]
@@ -143,6 +148,15 @@ def side_of(name: str, subject: dict[str, Any], results: Iterable[TrialResult]) 
         runs=runs,
         mixed=mixed,
     )
+
+
+def trials_by_task(name: str, results: Iterable[TrialResult]) -> dict[str, list[TrialResult]]:
+    """The valid trials of the run `name` by task, in the order of the runs that ran them and their epochs."""
+    by_task: dict[str, list[TrialResult]] = {}
+    for one in sorted(results, key=lambda one: (one.resumed_from or name, one.epoch)):
+        if not one.is_error and not one.is_interrupted and one.headline_value is not None:
+            by_task.setdefault(one.id, []).append(one)
+    return by_task
 
 
 def runs_of(name: str, results: Iterable[TrialResult]) -> dict[str, str]:
@@ -170,7 +184,6 @@ def why(error: BaseException) -> str:
 def task_of(trials: Sequence[TrialResult], name: str, runs: Sequence[str]) -> TaskTrials:
     """`runs` are the runs that ran the trials of the run `name`."""
     by_run = Counter(one.resumed_from or name for one in trials)
-    trials = sorted(trials, key=lambda one: (one.resumed_from or name, one.epoch))
     first = trials[0]
     costs = [one.cost_usd for one in trials if one.cost_usd is not None]
     return TaskTrials(
@@ -180,6 +193,7 @@ def task_of(trials: Sequence[TrialResult], name: str, runs: Sequence[str]) -> Ta
         weight=first.weight,
         values=[one.headline_value or 0.0 for one in trials],
         of_runs=[by_run[run] for run in runs],
+        epochs=[0 if one.resumed_from else one.epoch for one in trials],
         stops=dict(sorted(Counter(one.stop_reason for one in trials).items())),
         cost_usd=fmean(costs) if costs else None,
         tokens=fmean(one.tokens for one in trials),

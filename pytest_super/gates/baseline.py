@@ -154,6 +154,8 @@ class BaselineGate:
     """Of the same subject."""
     arguments: Sequence[str] = ()
     """The command line of the run, without the name of the program."""
+    answers: str = ""
+    """The run whose recorded answers the trials get."""
     leaves_out: bool = False
     """Whether tasks need not run that the baseline never solved."""
     planned: RunPlan = field(default=RunPlan(), init=False)
@@ -194,6 +196,7 @@ class BaselineGate:
             looks=self.earlier.looks,
             not_run=self.planned.not_run,
             arguments=self.arguments,
+            answers=self.answers,
         )
 
     def decide(self, comparison: Comparison | None) -> tuple[str, str]:

@@ -63,6 +63,8 @@ NOT_RUN = (
     "{share:.1f} % of their trials would be solved, a pass holds even if none were, and the run's "
     "figures are of the others alone"
 )
+PAIRED = "{set}: {pairs} got the baseline's recorded answers, and {differing} ended otherwise{few}"
+FEW_PAIRS = ": so few equal pairs rule out no drop of {margin:g} points"
 LATER_LOOK = "look {look} at this subject, with {risk:.3g} % risk of a wrong verdict instead of {first:.3g} %"
 LUCK = "the baseline itself is uncertain by {errors} (standard error, already counted){age}"
 STOPS = (
@@ -148,9 +150,20 @@ def based_on(comparison: Comparison) -> Iterator[str]:
         if absent := one.not_run:
             tasks, share = counted(len(absent), "task"), 100 * absent[0].candidate.values[0]
             yield NOT_RUN.format(tasks=tasks, set=one.set, share=share)
+    yield from pair_lines(comparison)
     if side.pooled:
         runs = [f"{counted(number, 'trial')} of run {run}" for run, number in side.pooled.items()]
         yield POOLED.format(runs=named(runs, MOST_RUNS))
     if side.looks:
         first, now = (100 * risk for risk in comparison.risks)
         yield LATER_LOOK.format(look=side.looks + 1, risk=now, first=first)
+
+
+def pair_lines(comparison: Comparison) -> Iterator[str]:
+    """How many trials of each set are paired with the baseline's."""
+    for one in comparison.sets:
+        pairs, differing = one.pairs
+        if pairs:
+            is_few = not differing and one.difference.bounds(one.level)[0] <= -comparison.margin
+            few = FEW_PAIRS.format(margin=100 * comparison.margin) if is_few else ""
+            yield PAIRED.format(set=one.set, pairs=counted(pairs, "trial"), differing=differing, few=few)

@@ -21,6 +21,7 @@ from pytest_super.model.protocols.protocol import reading
 from pytest_super.model.recorded import RecordedTrials, answer_of
 from pytest_super.model.retry import Tries
 from pytest_super.model.token_estimate import UNBOUNDED, MaxUsage, count_characters
+from pytest_super.store.answers import AnswerStore
 from pytest_super.store.trajectory import now
 
 if TYPE_CHECKING:
@@ -255,7 +256,8 @@ def recorded_trials(settings: ModelSettings) -> RecordedTrials | None:
     """None if nothing is recorded."""
     if settings.record is None:
         return None
-    return RecordedTrials(Path(settings.record), Path(settings.answers) if settings.answers else None)
+    source = AnswerStore(Path(settings.answers)) if settings.answers else None
+    return RecordedTrials(Path(settings.record), source)
 
 
 async def to_its_end(work: Coroutine[Any, Any, T], cancelled: Callable[[], None] = lambda: None) -> T:

@@ -17,14 +17,13 @@ from pytest_super.model.provider import Answer
 from pytest_super.model.request_difference import first_difference, nearest
 from pytest_super.store.answers import FILE, FORMAT, AskedPart, TrialAnswers, read_answers
 from pytest_super.store.json_lines import append, to_line
-from pytest_super.store.results import TRIAL_FOLDER
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
     from pytest_super.model.protocols.canonical import Part
-    from pytest_super.store.answers import RecordedCall
+    from pytest_super.store.answers import AnswerStore, AnyPath, RecordedCall
 
 # Trials whose record is in memory. That of another one is read again.
 MOST_TRIALS = 128
@@ -57,7 +56,7 @@ class RecordedTrial:
     """By the request: the recorded calls that none of ours has taken, in the order of asking."""
 
     @classmethod
-    def open(cls, path: Path, source: Path | None) -> RecordedTrial:
+    def open(cls, path: Path, source: AnyPath | None) -> RecordedTrial:
         """Goes on with what an earlier gateway has written. Raises SuperError."""
         own = read_answers(path)
         answers = read_answers(source) if source else None
@@ -123,8 +122,8 @@ class RecordedTrial:
 class RecordedTrials:
     """Of a run. Belongs to one event loop."""
 
-    def __init__(self, folder: Path, source: Path | None) -> None:
-        """`folder` is that of the run's trials, and `source` that of the run whose answers are taken."""
+    def __init__(self, folder: Path, source: AnswerStore | None) -> None:
+        """`folder` is that of the run's trials, and `source` has the answers that are taken."""
         self.folder = folder
         self._source = source
         self._trials: OrderedDict[str, RecordedTrial] = OrderedDict()
@@ -134,22 +133,14 @@ class RecordedTrials:
         if trial not in self._trials:
             path = self.folder / trial / FILE
             path.parent.mkdir(parents=True, exist_ok=True)
-            self._trials[trial] = RecordedTrial.open(path, source_of(self._source, trial))
+            task, _, epoch_and_rerun = trial.partition("/")
+            epoch = int(epoch_and_rerun.partition(".")[0])
+            source = self._source.file_of(task, epoch) if self._source else None
+            self._trials[trial] = RecordedTrial.open(path, source)
         self._trials.move_to_end(trial)
         if len(self._trials) > MOST_TRIALS:
             self._trials.popitem(last=False)
         return self._trials[trial]
-
-
-def source_of(trials: Path | None, trial: str) -> Path | None:
-    """The file with the answers of the same task and epoch in another run: of its last rerun."""
-    if trials is None:
-        return None
-    task, _, epoch_and_rerun = trial.partition("/")
-    epoch = epoch_and_rerun.partition(".")[0]
-    found = [path.name for path in (trials / task).glob(f"{epoch}.*") if TRIAL_FOLDER.fullmatch(path.name)]
-    rerun = max((int(name.partition(".")[2]) for name in found), default=0)
-    return trials / task / f"{epoch}.{rerun}" / FILE
 
 
 def can_be_taken(call: RecordedCall) -> bool:

@@ -23,7 +23,7 @@ class ModelSettings:
     record: str | None
     """The folder for the answers of trials: see store.answers."""
     answers: str | None = None
-    """Such a folder of another run, whose answers are given again."""
+    """The folder of another run, or an archive, whose answers are given again."""
     needs_answers: bool = False
     """Whether a call that is not among these fails; otherwise the model is asked."""
     machines: int = 1

@@ -2,58 +2,66 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
+from pytest_super.comparison.baseline_answers import archive_of
 from pytest_super.errors import SuperError
-from pytest_super.store.answers import FILE
-from pytest_super.store.json_lines import UNREADABLE
+from pytest_super.store.answers import AnswerStore
 from pytest_super.store.stored_runs import find_run
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from pytest_super.session.settings import Settings
 
 
 def with_answers(settings: Settings) -> Settings:
-    """The settings with the folder of the run whose answers are given again, and its model.
+    """The settings with the run whose answers are given again, and its model.
 
-    Raises pytest.UsageError if it cannot be used.
+    Without --super-answers it is that of the baseline, if its answers are beside it and of the same model.
+    Raises pytest.UsageError if answers that were asked for cannot be used.
     """
     if not settings.answers:
         if settings.needs_answers:
             raise pytest.UsageError("--super-answers-miss=fail needs --super-answers=RUN")
-        return settings
+        return coupled(settings) if settings.baseline and settings.is_recorded else settings
     try:
-        folder = find_run(settings.directory, settings.answers)
-        return replace(settings, answers=str(folder), model=model_of(folder, settings))
+        is_archive = settings.answers.endswith(".zip")
+        path = (
+            Path(settings.answers).absolute()
+            if is_archive
+            else find_run(settings.directory, settings.answers)
+        )
+        return taking(settings, path)
     except SuperError as error:
         raise pytest.UsageError(f"--super-answers={settings.answers}: {error}") from None
 
 
-def read_facts(folder: Path) -> dict[str, Any]:
-    """What run.json says. Raises SuperError."""
+def coupled(settings: Settings) -> Settings:
+    assert settings.baseline is not None
+    archive = archive_of(settings.baseline)
+    if not archive.is_file():
+        return settings
     try:
-        return dict(json.loads((folder / "run.json").read_text(encoding="utf-8")))
-    except UNREADABLE as error:
-        raise SuperError(f"{folder / 'run.json'} cannot be read: {error}") from None
+        return taking(settings, archive)
+    except SuperError as error:
+        raise pytest.UsageError(f"{archive.name}: {error}, or use --super-answers=none") from None
 
 
-def model_of(folder: Path, settings: Settings) -> str:
-    """The model whose answers a run has. Raises SuperError if this run cannot take them."""
-    facts = read_facts(folder)
+def taking(settings: Settings, path: Path) -> Settings:
+    """Raises SuperError if the run cannot take answers from there."""
+    store = AnswerStore(path)
+    facts = store.facts()
+    run, model = str(facts.get("id")), str(facts.get("model"))
     if origin := facts.get("answers"):
         # Otherwise a verdict could choose the answers that are kept.
-        raise SuperError(f"the run {folder.name} got its answers from {origin}: name that one")
-    if not any(folder.glob(f"trials/*/*/{FILE}")):
-        raise SuperError(f"the run {folder.name} has no answers: no trial asked a model, or none were kept")
-    model = str(facts.get("model"))
+        raise SuperError(f"the run {run} got its answers from {origin}: name that one")
+    if store.is_empty:
+        raise SuperError(f"the run {run} has no answers: no trial asked a model, or none were kept")
     if settings.model not in (None, model):
         raise SuperError(f"its model was {model}, not {settings.model}: leave out one of the options")
     if settings.model is None and not settings.needs_answers:
         raise SuperError(f"what it did not ask is asked now, so name its model: --super-model={model}")
-    return model
+    return replace(settings, answers=str(path), answers_of=run, model=model)

@@ -63,8 +63,7 @@ class Run:
         model = f", model {self.settings.model}" if self.settings.model else ""
         note = f" ({self.sandbox_note})" if self.sandbox_note else ""
         sandbox = f"sandbox {self.sandbox}{note}" if self.sandbox else f"sandboxes {self.sandbox_note}"
-        name = Path(self.settings.answers).name
-        answers = f", answers of {name}" if name else ""
+        answers = f", answers of {self.settings.answers_of}" if self.settings.answers else ""
         return f"agent {self.settings.agent}{model}{answers}, {sandbox}, results {self.path}"
 
     def model_settings(self) -> ModelSettings:
@@ -76,7 +75,7 @@ class Run:
             max_cost=settings.max_cost,
             calls=str(calls_file(self.path, self.machine)),
             record=str(self.path / "trials") if settings.is_recorded else None,
-            answers=str(Path(settings.answers) / "trials") if settings.answers else None,
+            answers=settings.answers or None,
             needs_answers=settings.needs_answers,
             machines=machines(self.path),
         )
@@ -91,10 +90,12 @@ class Run:
         own = {one.name: getattr(self, one.name) for one in fields(self) if one.name != "settings"}
         # For a worker, `latest` could already be another run.
         settings = self.settings
-        found = {"answers": settings.answers, "model": settings.model}
+        found = {name: getattr(settings, name) for name in ANSWERS}
         return {**own, **found, "trajectory": str(settings.for_agent.trajectory or "")}
 
 
+# What the controller finds for the settings.
+ANSWERS = ("answers", "answers_of", "model")
 RUN = pytest.StashKey[Run]()
 # The key of a worker's output under which it sends its hints to the controller.
 HINTS = "super_hints"
@@ -116,7 +117,7 @@ def open_run(config: pytest.Config, settings: Settings) -> Run:
         data = {**config.workerinput["super"]}  # type: ignore[attr-defined]
         trajectory = data.pop("trajectory")
         for_agent = replace(settings.for_agent, trajectory=Path(trajectory) if trajectory else None)
-        found = {name: data.pop(name) for name in ("answers", "model")}
+        found = {name: data.pop(name) for name in ANSWERS}
         return Run(settings=replace(settings, for_agent=for_agent, **found), **data)
     sandbox, note = provider_for(config, settings)
     return Run(
@@ -202,7 +203,7 @@ def facts_of(config: pytest.Config, run: Run) -> dict[str, Any]:
         "epochs": str(run.settings.epochs),
         "max_errors": run.settings.max_errors,
         "resumed": Path(run.resumed).name if run.resumed else None,
-        "answers": Path(run.settings.answers).name if run.settings.answers else None,
+        "answers": run.settings.answers_of or None,
         "arguments": list(config.invocation_params.args),
         "versions": {name: version(name) for name in ("pytest-super", "pytest", "pytest-xdist")},
     }

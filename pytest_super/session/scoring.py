@@ -92,6 +92,7 @@ def baseline_gate(config: pytest.Config, run: Run) -> BaselineGate | None:
         subject=run.subject,
         earlier=earlier_runs_of(config, run, side),
         arguments=config.invocation_params.args,
+        answers=settings.answers_of,
         leaves_out=settings.epochs.is_adaptive
         and not settings.all_tasks
         and notices_changes(config, run)

@@ -77,7 +77,9 @@ class Settings:
     """The user's parameters for every call."""
     max_cost: float | None
     answers: str
-    """The run whose answers are given again, as it is named, then its folder; "" for none."""
+    """The run whose answers are given again, as it is named, then its folder or archive; "" for none."""
+    answers_of: str
+    """The id of that run."""
     is_recorded: bool
     """Whether the model's answers are kept."""
     needs_answers: bool
@@ -134,6 +136,7 @@ def read_settings(config: pytest.Config) -> Settings:
         model_parameters=model_parameters(values),
         max_cost=values["super_max_cost"],
         answers="" if values["super_answers"] == NO_ANSWERS else values["super_answers"] or "",
+        answers_of="",
         is_recorded=values["super_answers"] != NO_ANSWERS,
         needs_answers=values["super_answers_miss"] == "fail",
     )

@@ -11,8 +11,6 @@ from pytest_super.report.terminal import summary_lines, trouble_lines, write_lin
 from pytest_super.session.resume import line_to_go_on
 from pytest_super.session.scoring import SCORING
 from pytest_super.session.selection import keyword_hints
-from pytest_super.store.json_lines import UNREADABLE
-from pytest_super.store.run_folder import last_results
 from pytest_super.words import one_line, words_of
 
 if TYPE_CHECKING:
@@ -94,11 +92,12 @@ def answer_lines(source: str, folder: RunFolder) -> Iterator[str]:
         # Not at the top: most runs have none.
         from pytest_super.comparison.asked import StoredRun, asked_trials
         from pytest_super.report.asked import asked_lines
+        from pytest_super.store.answers import AnswerStore
 
         try:
-            before = StoredRun(Path(source), last_results(Path(source)))
-            yield from asked_lines(asked_trials(before, StoredRun(folder.path, folder.final())))
-        except (SuperError, *UNREADABLE) as error:
+            now = StoredRun(folder.path, folder.final())
+            yield from asked_lines(asked_trials(AnswerStore(Path(source)), now))
+        except SuperError as error:
             yield one_line(words_of(error))
 
 

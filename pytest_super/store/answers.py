@@ -6,18 +6,22 @@ A request is stored as its parts, each once, with the part before it; its last p
 from __future__ import annotations
 
 import json
+import zipfile
 from dataclasses import dataclass, field
 from functools import cached_property
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pytest_super.errors import SuperError
 from pytest_super.json_values import texts
 from pytest_super.store.json_lines import UNREADABLE
+from pytest_super.store.results import TRIAL_FOLDER
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
-    from pathlib import Path
 
+AnyPath = Path | zipfile.Path
+"""In a folder, or in an archive."""
 FORMAT = 1
 FILE = "answers.jsonl"
 # A trial of a thousand calls has about 10 MB.
@@ -61,7 +65,7 @@ class RecordedCall:
 class TrialAnswers:
     """The calls of one trial, by number, and the parts of their requests, by id."""
 
-    path: Path
+    path: AnyPath
     calls: dict[int, RecordedCall] = field(default_factory=dict)
     parts: dict[str, AskedPart] = field(default_factory=dict)
 
@@ -97,11 +101,52 @@ class TrialAnswers:
         return dict(reversed(found))
 
 
-def read_answers(path: Path) -> TrialAnswers:
+class AnswerStore:
+    """The answers of the trials of a run: in its folder, or in an archive beside a baseline."""
+
+    def __init__(self, path: Path) -> None:
+        """Raises SuperError if it is a file that is no archive."""
+        self.path = path
+        try:
+            self._root: AnyPath = zipfile.Path(path) if path.is_file() else path
+        except (OSError, zipfile.BadZipFile) as error:
+            raise SuperError(f"{path} is no archive of answers: {error}") from None
+
+    def facts(self) -> dict[str, Any]:
+        """What run.json says. Raises SuperError."""
+        try:
+            return dict(json.loads((self._root / "run.json").read_text(encoding="utf-8")))
+        except UNREADABLE as error:
+            raise SuperError(f"{self.path}: run.json cannot be read: {error!r}") from None
+
+    @property
+    def is_empty(self) -> bool:
+        trials = self._root / "trials"
+        tasks = trials.iterdir() if trials.is_dir() else ()
+        return not any((trial / FILE).is_file() for task in tasks for trial in task.iterdir())
+
+    def file_of(self, task: str, epoch: int) -> AnyPath | None:
+        """The answers of a trial, of its last rerun; None if there are none."""
+        folder = self._root / "trials" / task
+        if not folder.is_dir():
+            return None
+        names = [each.name for each in folder.iterdir() if TRIAL_FOLDER.fullmatch(each.name)]
+        reruns = [
+            int(rerun) for number, _, rerun in (name.partition(".") for name in names) if int(number) == epoch
+        ]
+        file = folder / f"{epoch}.{max(reruns)}" / FILE if reruns else None
+        return file if file is not None and file.is_file() else None
+
+
+def size_of(path: AnyPath) -> int:
+    return path.stat().st_size if isinstance(path, Path) else path.root.getinfo(path.at).file_size
+
+
+def read_answers(path: AnyPath) -> TrialAnswers:
     """The answers of a trial; none if the file does not exist. Raises SuperError."""
     answers = TrialAnswers(path=path)
     try:
-        if path.stat().st_size > MOST_MIB * 2**20:
+        if size_of(path) > MOST_MIB * 2**20:
             raise SuperError(f"{path} is larger than {MOST_MIB} MiB: it is no record of a trial's answers")
         for number, line in complete_lines(path):
             try:
@@ -110,14 +155,14 @@ def read_answers(path: Path) -> TrialAnswers:
                 raise SuperError(f"{path}:{number}: no line of a record of answers: {error!r}") from None
     except FileNotFoundError:
         pass
-    except OSError as error:
-        raise SuperError(f"{path} cannot be read: {error.strerror}") from None
+    except (OSError, zipfile.BadZipFile) as error:
+        raise SuperError(f"{path} cannot be read: {error}") from None
     return answers
 
 
-def complete_lines(path: Path) -> Iterator[tuple[int, Any]]:
+def complete_lines(path: AnyPath) -> Iterator[tuple[int, Any]]:
     """The JSON lines with their numbers. A process that died can have cut one."""
-    with path.open(encoding="utf-8", errors="replace") as file:
+    with path.open("r", encoding="utf-8", errors="replace") as file:
         for number, text in enumerate(file, 1):
             try:
                 yield number, json.loads(text)

@@ -90,7 +90,7 @@ def test_a_run_with_recorded_answers_needs_no_key_and_no_provider(
     monkeypatch.delenv("OPENAI_API_KEY")
     openai_environment.always(openai_environment.fault("500"))
     result = talking.run(*FAIL, "--super-epochs=2", *workers)
-    result.stdout.fnmatch_lines(["super: *, model openai/gpt-4o, answers of first, *"])
+    result.stdout.fnmatch_lines(["super: *, model openai/gpt-4o, answers of 2*, *"])
     result.stdout.fnmatch_lines(["4 of 4 trials asked their model the same throughout"])
     assert len(openai_environment.requests) == asked == 10
     for name, row in talking.results.items():
@@ -214,11 +214,11 @@ def test_a_run_with_recorded_answers_gives_none_and_makes_no_baseline(
     talking.record()
     talking.run(*FAIL)
     result = talking.run("--super-answers=latest", MODEL)
-    result.stderr.fnmatch_lines(["*got its answers from first: name that one"])
+    result.stderr.fnmatch_lines(["*got its answers from 2*: name that one"])
     for more in ((), ("--add",)):
         assert main(["baseline", "update", str(talking.latest), *more]) == 1
         main(["baseline", "update", str(talking.path / ".super/runs/first")])
-    assert capsys.readouterr().err.count("got answers of the model from first") == 2
+    assert capsys.readouterr().err.count("got answers of the model from 2") == 2
 
 
 def damage(line: int, text: str) -> Callable[[Path], None]:
@@ -296,3 +296,106 @@ def test_whole_calls_are_exported(talking: TalkingProject, capsys: pytest.Captur
     assert said == ["new one", "1", "two"]
     assert second["answer"]["choices"][0]["message"]["content"] == "2"
     assert "1 trial" in capsys.readouterr().out
+
+
+# With a baseline
+
+
+BASELINE = "--super-baseline=baseline.json"
+
+
+def coin(server: OpenAIServer) -> None:
+    """Every second trial solves its task, by its second answer."""
+    server.by(lambda _: str(len(server.requests) // 2 % 2))
+
+
+@pytest.fixture
+def coupled(talking: TalkingProject, openai_environment: OpenAIServer) -> TalkingProject:
+    """Four tasks, whose eight epochs are a baseline with answers."""
+    pytest.importorskip("scipy")
+    coin(openai_environment)
+    for id in "abcd":
+        talking.add_talk(id, "new one", "two", answer="1")
+    talking.run(MODEL, "--super-epochs=8")
+    assert main(["baseline", "update", str(talking.latest), "--with-answers"]) == 0
+    return talking
+
+
+def test_an_agent_that_asks_the_same_passes_and_costs_nothing(
+    coupled: TalkingProject, openai_environment: OpenAIServer
+) -> None:
+    asked = len(openai_environment.requests)
+    coin(openai_environment)
+    result = coupled.run(MODEL, BASELINE, "--super-epochs=8")
+    assert result.ret == 0
+    assert len(openai_environment.requests) == asked
+    pairs = "expert: 32 trials got the baseline's recorded answers, and 0 ended otherwise"
+    result.stdout.fnmatch_lines(
+        [
+            "super: *, answers of 2*, *",
+            "expert: pass, a drop of 10 points or more is ruled out",
+            pairs,
+            "32 of 32 trials asked their model the same throughout",
+            f"gate: passed, expert: pass, *; {pairs}*",
+        ]
+    )
+
+
+def test_fewer_than_31_equal_pairs_rule_out_no_drop_of_ten_points(coupled: TalkingProject) -> None:
+    result = coupled.run(MODEL, BASELINE, "--super-epochs=7")
+    result.stdout.fnmatch_lines(
+        [
+            "expert: cannot tell, *",
+            "expert: 28 trials got the *: so few equal pairs rule out no drop of 10 points",
+        ]
+    )
+
+
+def test_only_the_trials_that_a_change_touches_are_paid_and_a_drop_is_found(
+    coupled: TalkingProject, openai_environment: OpenAIServer
+) -> None:
+    asked = len(openai_environment.requests)
+    for id in "ab":
+        coupled.say(id, "new one", "II")
+    openai_environment.always("0")
+    result = coupled.run(MODEL, BASELINE, "--super-epochs=8")
+    assert len(openai_environment.requests) == asked + 2 * 8
+    assert result.ret == 1
+    result.stdout.fnmatch_lines(
+        ["expert: REGRESSED, *", "16 of 32 trials asked *", "*call 2 on, *'two' -> 'II'*"]
+    )
+
+
+def test_a_baseline_of_another_model_gives_no_answers(coupled: TalkingProject) -> None:
+    result = coupled.run(f"{MODEL}-mini", BASELINE)
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    result.stderr.fnmatch_lines(
+        ["*baseline.answers.zip: its model was openai/gpt-4o, not *, or use --super-answers=none"]
+    )
+    result = coupled.run(f"{MODEL}-mini", BASELINE, "--super-answers=none")
+    result.stdout.fnmatch_lines(["model: openai/gpt-4o -> openai/gpt-4o-mini"])
+    result.stdout.no_fnmatch_line("*recorded answers*")
+
+
+def test_a_damaged_archive_is_refused(coupled: TalkingProject) -> None:
+    (coupled.path / "baseline.answers.zip").write_text("no archive")
+    result = coupled.run(MODEL, BASELINE)
+    result.stderr.fnmatch_lines(["*baseline.answers.zip is no archive of answers: *"])
+
+
+def test_answers_of_further_runs_are_those_of_further_epochs(
+    coupled: TalkingProject, openai_environment: OpenAIServer, capsys: pytest.CaptureFixture[str]
+) -> None:
+    coin(openai_environment)
+    coupled.run(MODEL, "--super-epochs=2")
+    assert main(["baseline", "update", str(coupled.latest), "--add", "--with-answers"]) == 0
+    assert "baseline.answers.zip: further answers of 8 trials" in capsys.readouterr().out
+    asked = len(openai_environment.requests)
+    result = coupled.run(MODEL, BASELINE, "--super-epochs=10")
+    assert len(openai_environment.requests) == asked
+    result.stdout.fnmatch_lines(["expert: 40 trials got the baseline's *, and 0 ended otherwise"])
+    # A new baseline without answers has none beside it.
+    assert main(["baseline", "update", str(coupled.latest)]) == 1
+    coupled.run(MODEL)
+    assert main(["baseline", "update", str(coupled.latest)]) == 0
+    assert not (coupled.path / "baseline.answers.zip").exists()

@@ -13,7 +13,7 @@ from pytest_super.model.failures import Failure, ModelCallError
 from pytest_super.model.protocols.canonical import parts_of
 from pytest_super.model.protocols.common import COMMON
 from pytest_super.model.recorded import MOST_TRIALS, RecordedTrial, RecordedTrials, answer_of
-from pytest_super.store.answers import FILE, read_answers
+from pytest_super.store.answers import FILE, AnswerStore, read_answers
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -144,12 +144,12 @@ def test_each_part_is_stored_once_and_each_request_is_found_again(
 
 
 def test_a_run_of_many_trials_keeps_few_of_them_in_memory(tmp_path: Path) -> None:
-    source = tmp_path / "source"
+    source = tmp_path / "source/trials"
     names = [f"t{number}/1.0" for number in range(MOST_TRIALS + 2)]
     for name in names:
         (source / name).mkdir(parents=True)
         recorded(source / name / FILE, ("q", "1"), ("q", "2"))
-    trials = RecordedTrials(tmp_path / "own", source)
+    trials = RecordedTrials(tmp_path / "own", AnswerStore(tmp_path / "source"))
     assert [texts_of(trials.of(name), "q") for name in names] == [["1"]] * len(names)
     assert len(trials._trials) == MOST_TRIALS
     # The first ones are read again.
@@ -158,8 +158,8 @@ def test_a_run_of_many_trials_keeps_few_of_them_in_memory(tmp_path: Path) -> Non
 
 def test_the_last_rerun_of_a_trial_gives_its_answers(tmp_path: Path) -> None:
     for rerun, answer in (("1.0", "died"), ("1.1", "again"), ("2.0", "epoch"), ("10.0", "tenth")):
-        (tmp_path / "a" / rerun).mkdir(parents=True)
-        recorded(tmp_path / "a" / rerun / FILE, ("q", answer))
-    trials = RecordedTrials(tmp_path / "own", tmp_path)
+        (tmp_path / "trials/a" / rerun).mkdir(parents=True)
+        recorded(tmp_path / "trials/a" / rerun / FILE, ("q", answer))
+    trials = RecordedTrials(tmp_path / "own", AnswerStore(tmp_path))
     names = ("a/1.0", "a/1.1", "a/2.0", "a/3.0", "b/1.0")
     assert [texts_of(trials.of(name), "q") for name in names] == [["again"]] * 2 + [["epoch"], [""], [""]]

@@ -13,6 +13,7 @@ from pytest_super.report.asked import Cause, causes_of, summary
 from pytest_super.report.comparison import HEADS, row_of
 from pytest_super.report.page.stored import GOING_ON, readable_steps
 from pytest_super.statistics import require_scipy
+from pytest_super.store.answers import AnswerStore
 from pytest_super.store.json_lines import UNREADABLE
 from pytest_super.words import words_of
 
@@ -109,33 +110,27 @@ def pair_of(baseline: ShownRun, candidate: ShownRun) -> Pair:
 
 def asked_of(baseline: ShownRun, candidate: ShownRun) -> tuple[list[AskedTrial], str]:
     """What the trials of both runs asked, and what of that cannot be read."""
-    runs = [
-        StoredRun(run.folder, [one.result for one in run.trials if one.outcome != GOING_ON])
-        for run in (baseline, candidate)
-    ]
+    ended = [one.result for one in candidate.trials if one.outcome != GOING_ON]
     try:
-        return list(asked_trials(*runs)), ""
+        return list(asked_trials(AnswerStore(baseline.folder), StoredRun(candidate.folder, ended))), ""
     except SuperError as error:
         return [], words_of(error)
 
 
 def asked_in_task(baseline: ShownRun, candidate: ShownRun, id: str) -> TaskAsked | None:
-    """None if the first trials asked the same, or if that is not known."""
-    first = [trials_of(run, id)[:1] for run in (baseline, candidate)]
-    runs = [
-        StoredRun(run.folder, [one.result for one in trials])
-        for run, trials in zip((baseline, candidate), first, strict=True)
-    ]
+    """Of the candidate's first trial of a task; None if it asked the same, or if that is not known."""
+    first = trials_of(candidate, id)[:1]
     try:
-        found = next(asked_trials(*runs), None)
+        now = StoredRun(candidate.folder, [one.result for one in first])
+        found = next(asked_trials(AnswerStore(baseline.folder), now), None)
     except SuperError:
         return None
     if found is None or found.difference is None:
         return None
-    steps = readable_steps(candidate.folder, f"{first[1][0].folder}/trajectory.jsonl", [])
+    steps = readable_steps(candidate.folder, f"{first[0].folder}/trajectory.jsonl", [])
     later = [step.number for step in steps if found.at and step.started >= found.at]
-    before, now = (lines[:MOST_LINES] for lines in (found.difference.before, found.difference.now))
-    return TaskAsked(trial=found, before=before, now=now, step=min(later, default=0))
+    before, after = (lines[:MOST_LINES] for lines in (found.difference.before, found.difference.now))
+    return TaskAsked(trial=found, before=before, now=after, step=min(later, default=0))
 
 
 def comparison_of(baseline: ShownRun, candidate: ShownRun) -> Comparison:
