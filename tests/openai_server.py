@@ -342,7 +342,7 @@ def chat_completion(answer: str | dict[str, Any], body: dict[str, Any]) -> dict[
         "object": "chat.completion",
         "created": 1_700_000_000,
         "model": given.get("model", f"{body.get('model')}-2024-08-06"),
-        "system_fingerprint": "fp_test",
+        "system_fingerprint": given.get("fingerprint", "fp_test"),
         "choices": [{"index": 0, "message": message, "finish_reason": finish_reason, "logprobs": None}],
         "usage": {**count_words(given.get("text"), body), **given.get("usage", {})},
     }

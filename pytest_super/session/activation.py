@@ -48,6 +48,11 @@ def activate(config: pytest.Config) -> None:
     collect_tasks_by_default(config)
     name_items_in_order(config)
     run = open_run(config, settings)
+    if run.settings.answers and not is_worker(config) and not config.option.collectonly:
+        # Not at the top: most runs have no recorded answers.
+        from pytest_super.session.asked_again import asked_again
+
+        run = asked_again(run)
     config.stash[RUN] = run
     config.stash[SCORING] = scoring
     is_controller = not is_worker(config) and not config.option.collectonly

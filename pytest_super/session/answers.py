@@ -58,7 +58,7 @@ def taking(settings: Settings, path: Path) -> Settings:
     if origin := facts.get("answers"):
         # Otherwise a verdict could choose the answers that are kept.
         raise SuperError(f"the run {run} got its answers from {origin}: name that one")
-    if store.is_empty:
+    if next(store.files(), None) is None:
         raise SuperError(f"the run {run} has no answers: no trial asked a model, or none were kept")
     if settings.model not in (None, model):
         raise SuperError(f"its model was {model}, not {settings.model}: leave out one of the options")

@@ -42,6 +42,8 @@ class Run:
     """By task id, from the newest run before this one. xdist requires the same order from every worker."""
     resumed: str
     """The folder of the run whose trials are taken over; "" for none."""
+    answers_note: str = ""
+    """What was found when recorded requests were asked again."""
     gateway_token: str = field(repr=False)
     """Only in the memory of the run's processes, because code in a local sandbox can read files."""
 
@@ -61,9 +63,11 @@ class Run:
     def header(self) -> str:
         """What is run, for the header of the session."""
         model = f", model {self.settings.model}" if self.settings.model else ""
-        note = f" ({self.sandbox_note})" if self.sandbox_note else ""
-        sandbox = f"sandbox {self.sandbox}{note}" if self.sandbox else f"sandboxes {self.sandbox_note}"
-        answers = f", answers of {self.settings.answers_of}" if self.settings.answers else ""
+        why = f" ({self.sandbox_note})" if self.sandbox_note else ""
+        sandbox = f"sandbox {self.sandbox}{why}" if self.sandbox else f"sandboxes {self.sandbox_note}"
+        note = f" ({self.answers_note})" if self.answers_note else ""
+        of = f" of {self.settings.answers_of}" if self.settings.answers else ""
+        answers = f", answers{of}{note}" if of or note else ""
         return f"agent {self.settings.agent}{model}{answers}, {sandbox}, results {self.path}"
 
     def model_settings(self) -> ModelSettings:

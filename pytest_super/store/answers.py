@@ -119,11 +119,12 @@ class AnswerStore:
         except UNREADABLE as error:
             raise SuperError(f"{self.path}: run.json cannot be read: {error!r}") from None
 
-    @property
-    def is_empty(self) -> bool:
+    def files(self) -> Iterator[AnyPath]:
+        """The answers of all trials."""
         trials = self._root / "trials"
-        tasks = trials.iterdir() if trials.is_dir() else ()
-        return not any((trial / FILE).is_file() for task in tasks for trial in task.iterdir())
+        for task in trials.iterdir() if trials.is_dir() else ():
+            files = (trial / FILE for trial in task.iterdir()) if task.is_dir() else ()
+            yield from (file for file in files if file.is_file())
 
     def file_of(self, task: str, epoch: int) -> AnyPath | None:
         """The answers of a trial, of its last rerun; None if there are none."""

@@ -187,6 +187,16 @@ def test_nothing_else_is_hidden(before: str, now: str) -> None:
     assert parts(chat(before)).keys() != parts(chat(now)).keys()
 
 
+def test_the_version_of_claude_code_is_hidden_in_its_system_text_alone() -> None:
+    def asked(version: str, **fields: Any) -> list[str]:
+        system = f"x-anthropic-billing-header: cc_version={version}; cc_entrypoint=sdk-cli;"
+        request = {**chat("a", max_tokens=5), "system": [{"type": "text", "text": system}], **fields}
+        return list(parts(request, "/v1/messages"))
+
+    assert asked("2.1.328.cca") == asked("2.1.329.f21")
+    assert asked("1", system="version 1") != asked("1", system="version 2")
+
+
 def test_nothing_is_hidden_outside_of_the_conversation() -> None:
     texts = ("wait 0.5 s", "wait 0.7 s")
     tools = [[{"type": "function", "function": {"name": "f", "description": text}}] for text in texts]

@@ -11,11 +11,12 @@ import json
 import re
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from pytest_super.model.protocols.folds import fold
+from pytest_super.model.protocols.folds import FOLDS, OF_SYSTEM, fold
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from pytest_super.model.protocols.folds import Fold
     from pytest_super.model.protocols.protocol import Request, WireProtocol
 
 # A seed chooses one of the answers; it does not change which ones are likely.
@@ -88,11 +89,11 @@ class Numbered:
     def __init__(self) -> None:
         self._ids: dict[str, str] = {}
         self.hidden: list[str] = []
-        self._is_said = False
-        """Whether the part is one of the conversation."""
+        self._folds: tuple[Fold, ...] = ()
+        """Those of the part."""
 
     def part(self, name: str, value: Any, item: int) -> Any:
-        self._is_said = item > 0
+        self._folds = FOLDS if item else OF_SYSTEM if name == "system" else ()
         # A conversation can have the name of a field with data.
         return self.value(value) if item else self.field(name, value)
 
@@ -105,7 +106,7 @@ class Numbered:
 
     def value(self, value: Any) -> Any:
         if isinstance(value, str):
-            return fold(value, self.hidden) if self._is_said else value
+            return fold(value, self.hidden, self._folds)
         if isinstance(value, list):
             return list(map(self.value, value))
         if not isinstance(value, dict):

@@ -1,4 +1,4 @@
-"""Texts in a conversation that differ between two runs of the same agent, and say nothing.
+"""Texts in a request that differ between two runs of the same agent, and say nothing.
 
 Two requests that differ in them alone are taken for equal. That is not exact, because a model can use such a
 text: so it counts only where no recorded answer of the trial has it, and results that rest on it say so.
@@ -31,14 +31,20 @@ FOLDS = (
     ),
     Fold("how much time a progress bar has left", re.compile(r"(?<!\d)(\d+:\d\d(?::\d\d)?<[\d:?]+)")),
 )
+OF_SYSTEM = (
+    Fold(
+        "Claude Code tells its provider its version, for the bill",
+        re.compile(r"^x-anthropic-billing-header: cc_version=([^;\n]+);", re.MULTILINE),
+    ),
+)
 HIDDEN = "…"
 # Most texts have none of these.
-MAY_HAVE = re.compile(r"\.\d+ ?m?s|/s|s/it|:\d\d<|Chunk ID: |Today's date is ")
+MAY_HAVE = re.compile(r"\.\d+ ?m?s|/s|s/it|:\d\d<|Chunk ID: |Today's date is |cc_version=")
 
 
-def fold(text: str, hidden: list[str]) -> str:
+def fold(text: str, hidden: list[str], folds: tuple[Fold, ...] = FOLDS) -> str:
     """The text without what is hidden, which is added to `hidden`."""
-    if not MAY_HAVE.search(text):
+    if not folds or not MAY_HAVE.search(text):
         return text
 
     def hide(found: re.Match[str]) -> str:
@@ -46,6 +52,6 @@ def fold(text: str, hidden: list[str]) -> str:
         start, end = found.span(1)
         return f"{found[0][: start - found.start()]}{HIDDEN}{found[0][end - found.start() :]}"
 
-    for one in FOLDS:
+    for one in folds:
         text = one.pattern.sub(hide, text)
     return text
