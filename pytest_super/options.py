@@ -209,8 +209,8 @@ OPTIONS = (
     Option(name="max-cost", help="Most US dollars that the whole run can cost.", parse=amount),
     Option(
         name="answers",
-        help="Give the model's answers of this run (its id, its folder, or latest) again to equal requests "
-        "of the same trials; none also keeps no answers of this one.",
+        help="Give the model's answers of this run (its id, its folder, latest, or the archive beside a "
+        "baseline, by default) again to equal requests of the same trials; none also keeps no answers.",
     ),
     Option(
         name="answers-miss",

@@ -245,7 +245,7 @@ class Caller:
         assert self.recorded is not None
         with disk_errors(self.recorded.folder, "--super-dir"):
             try:
-                record = self.recorded.of(call.trial.name)
+                record = self.recorded.of(call.trial.name, call.trial.task, call.trial.epoch)
             except SuperError as error:
                 text = f"{error}; --super-answers=none does without a record"
                 raise ModelCallError(Failure.TRANSIENT, text, is_final=True) from None

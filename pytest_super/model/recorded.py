@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from pytest_super.store.answers import AnswerStore, AnyPath, RecordedCall
 
 # Trials whose record is in memory. That of another one is read again.
-MOST_TRIALS = 128
+MOST_TRIALS = 32
 # An equal request fails in the same way. Other failures are those of the provider or of a limit.
 OF_THE_REQUEST = frozenset((Failure.CONTEXT, Failure.FILTERED, Failure.REFUSED))
 MISS = (
@@ -128,19 +128,17 @@ class RecordedTrials:
         self._source = source
         self._trials: OrderedDict[str, RecordedTrial] = OrderedDict()
 
-    def of(self, trial: str) -> RecordedTrial:
-        """That of the trial `TASK/EPOCH.RERUN`. Raises SuperError."""
-        if trial not in self._trials:
-            path = self.folder / trial / FILE
+    def of(self, name: str, task: str, epoch: int) -> RecordedTrial:
+        """That of the trial with this name, which is one of a task in an epoch. Raises SuperError."""
+        if name not in self._trials:
+            path = self.folder / name / FILE
             path.parent.mkdir(parents=True, exist_ok=True)
-            task, _, epoch_and_rerun = trial.partition("/")
-            epoch = int(epoch_and_rerun.partition(".")[0])
             source = self._source.file_of(task, epoch) if self._source else None
-            self._trials[trial] = RecordedTrial.open(path, source)
-        self._trials.move_to_end(trial)
+            self._trials[name] = RecordedTrial.open(path, source)
+        self._trials.move_to_end(name)
         if len(self._trials) > MOST_TRIALS:
             self._trials.popitem(last=False)
-        return self._trials[trial]
+        return self._trials[name]
 
 
 def can_be_taken(call: RecordedCall) -> bool:

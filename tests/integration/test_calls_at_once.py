@@ -357,6 +357,17 @@ def test_an_answer_whose_client_has_left_is_recorded_with_the_time_when_it_left(
     assert call.end["answer"]["choices"]
 
 
+def test_many_calls_at_once_are_recorded_one_by_one(tmp_path: Path) -> None:
+    async def play(served: Served) -> None:
+        await served.ask_together(*["a", "b"] * 32)
+
+    serve(tmp_path, Scripted(), play)
+    for name in "ab":
+        calls = read_answers(tmp_path / f"record/{name}/answers.jsonl").calls
+        assert list(calls) == list(range(1, 33))
+        assert all("answer" in call.end for call in calls.values())
+
+
 def test_a_call_whose_client_leaves_before_the_next_try_is_not_tried_again(tmp_path: Path) -> None:
     provider = Scripted(faults=1)
     is_waiting = asyncio.Event()

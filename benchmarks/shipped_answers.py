@@ -1,0 +1,80 @@
+"""The shipped tasks with recorded answers: which trials ask the same again, and why the others do not.
+
+Usage: python benchmarks/shipped_answers.py [--small] [--sandbox bubblewrap]
+
+A scripted model leads `react-super` along the solution of each task of the sets expert, masked and auto. The
+run is repeated with its recorded answers, and its trials are counted by the first text that differs: noise of
+the tasks' own code, because agent and model are the same.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from model_server import REACT
+from process_tree import ENVIRONMENT
+
+from pytest_super.comparison.asked import StoredRun, asked_trials
+from pytest_super.report.asked import MOST_NAMED, causes_of, summary
+from pytest_super.store.answers import AnswerStore
+from pytest_super.store.run_folder import last_results
+from pytest_super.tasks.loading import load_tasks
+from pytest_super.tasks.solution import read_solution
+from pytest_super.words import counted, named, one_line
+
+if TYPE_CHECKING:
+    from pytest_super.tasks.task import Task
+
+TASKS = Path(__file__).parents[1] / "tasks"
+SETS = ("expert", "masked", "auto")
+
+
+def answers_for(task: Task) -> list[str]:
+    cells = read_solution(task.solution, TASKS).cells if task.solution else []
+    submission = json.dumps(task.answer if task.has_answer else None)
+    return [*(REACT.format("execute", cell) for cell in cells), REACT.format("submit", submission)]
+
+
+def run(folder: Path, sandbox: str, files: list[str], *options: str) -> Path:
+    """The folder of a run of these task files."""
+    command = [
+        *(sys.executable, "-m", "pytest", "-q", "-n2", "--super-agent=react-super"),
+        *(f"--super-model=scripted:{folder}/script.json", f"--super-sandbox={sandbox}"),
+        *(f"--super-dir={folder}/super", *(f"--super-set={name}" for name in SETS), *options, *files),
+    ]
+    subprocess.run(command, cwd=TASKS.parent, env=ENVIRONMENT, stdout=subprocess.DEVNULL, check=False)
+    return (folder / "super/runs/latest").resolve()
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--small", action="store_true", help="the tasks of one file")
+    parser.add_argument("--sandbox", default="bubblewrap")
+    given = parser.parse_args()
+    files = sorted(TASKS.glob("*.task.yaml"))[: 1 if given.small else None]
+    tasks = [task for path in files for task in load_tasks(path) if task.set in SETS]
+    with tempfile.TemporaryDirectory() as name:
+        folder, paths = Path(name), [str(path) for path in files]
+        (folder / "script.json").write_text(json.dumps({task.id: answers_for(task) for task in tasks}))
+        first = run(folder, given.sandbox, paths)
+        again = run(folder, given.sandbox, paths, f"--super-answers={first.name}")
+        results = last_results(again)
+        asked = list(asked_trials(AnswerStore(first), StoredRun(again, results)))
+        print(summary(asked))
+        for cause in causes_of(asked):
+            names = named([one.name for one in cause.trials], MOST_NAMED)
+            print(one_line(f"  {len(cause.trials)} from {cause.span} on, {cause.words} ({names})"))
+        folded = sum(one.folded > 0 for one in results)
+        print(f"{counted(folded, 'trial')} would differ in what is not compared")
+
+
+if __name__ == "__main__":
+    main()
