@@ -119,7 +119,9 @@ def side_of_run(folder: Path, without: Collection[str] = ()) -> Side:
         others = [one for one in results if (one.resumed_from or id) not in without]
         side = side_of(id, facts.get("subject") or {"agent": facts["agent"]}, others)
         not_run = [str(task) for task in facts.get("not_run") or ()]
-        return replace(side, not_run=not_run, answers=str(facts.get("answers") or ""))
+        # Trials that were taken over can have recorded answers, too.
+        answers = facts.get("answers") or next((one.resumed_from for one in others if one.recorded), "")
+        return replace(side, not_run=not_run, answers=str(answers))
     except FileNotFoundError:
         raise SuperError(f"there is no run in {folder}: name a folder with results.jsonl") from None
     except UNREADABLE as error:

@@ -25,7 +25,6 @@ from pytest_super.words import counted, named
 if TYPE_CHECKING:
     from pytest_super.model.gateway_process import Gateway
     from pytest_super.session.run import Run
-    from pytest_super.store.answers import TrialAnswers
 
 # So many trials' first requests, which are the shortest.
 MOST_ASKED = 10
@@ -51,11 +50,10 @@ def asked_again(run: Run) -> Run:
     if not settings.answers or settings.needs_answers or str(settings.model).startswith(SCRIPTED):
         return run
     try:
-        trials = [read_answers(file) for file in AnswerStore(Path(settings.answers)).files()]
+        before, requests = read_record(AnswerStore(Path(settings.answers)), settings.answers_of)
     except SuperError as error:
         raise pytest.UsageError(f"{error}; --super-answers=none does without a record") from None
-    before = {served for trial in trials for served in served_in(trial)}
-    now = ask_again(run, trials)
+    now = ask_again(run, requests)
     if not now:
         return replace(run, answers_note="not asked again, because the model did not answer")
     if others := sorted(map(str, now - before)):
@@ -63,29 +61,39 @@ def asked_again(run: Run) -> Run:
         note = f"not given again: the model is now {named(others, MOST_NAMED)}, and was {was}"
         return replace(run, settings=replace(settings, answers="", answers_of=""), answers_note=note)
     known = "" if any(served.fingerprint for served in now) else ", but the provider tells no fingerprint"
-    asked = counted(min(MOST_ASKED, len(trials)), "request")
+    asked = counted(len(requests), "request")
     return replace(run, answers_note=f"{asked} asked again, same model{known}")
 
 
-def served_in(trial: TrialAnswers) -> set[Served]:
-    ends = [call.end for call in trial.calls.values() if "answer" in call.end]
-    return {Served(str(end.get("model")), end.get("fingerprint")) for end in ends}
+def read_record(store: AnswerStore, seed: str) -> tuple[set[Served], list[dict[str, Any]]]:
+    """By what all answers were given, and the first requests of some trials. Raises SuperError."""
+    files = list(store.files())
+    chosen = set(random.Random(seed).sample(range(len(files)), min(MOST_ASKED, len(files))))
+    served: set[Served] = set()
+    requests = []
+    for number, file in enumerate(files):
+        trial = read_answers(file)
+        ends = [call.end for call in trial.calls.values() if "answer" in call.end]
+        served |= {Served(str(end["model"]), end["fingerprint"]) for end in ends}
+        if number in chosen and trial.calls:
+            requests.append(trial.asked(min(trial.calls)))
+    return served, requests
 
 
-def ask_again(run: Run, trials: list[TrialAnswers]) -> set[Served]:
-    """By what the first requests of some trials are answered now; empty if they are not."""
+def ask_again(run: Run, requests: list[dict[str, Any]]) -> set[Served]:
+    """By what these are answered now; empty if they are not."""
     # Not at the top, for the many runs without recorded answers.
     from pytest_super.model.gateway_process import Gateway
 
     # What this costs is booked in the run's calls.
     run.path.mkdir(parents=True, exist_ok=True)
-    chosen = random.Random(run.settings.answers_of).sample(trials, min(MOST_ASKED, len(trials)))
     model = replace(run.model_settings(), answers=None, record=None)
-    with closing(Gateway(f"{run.id}-again", model, run.gateway_token)) as gateway:
-        requests = [trial.asked(min(trial.calls)) for trial in chosen if trial.calls]
-        with ThreadPoolExecutor(MOST_ASKED) as pool:
-            found = pool.map(lambda numbered: ask(gateway, *numbered), enumerate(requests))
-            return {served for served in found if served is not None}
+    with (
+        closing(Gateway(f"{run.id}-again", model, run.gateway_token)) as gateway,
+        ThreadPoolExecutor(MOST_ASKED) as pool,
+    ):
+        found = pool.map(lambda numbered: ask(gateway, *numbered), enumerate(requests))
+        return {served for served in found if served is not None}
 
 
 def ask(gateway: Gateway, number: int, request: dict[str, Any]) -> Served | None:

@@ -24,6 +24,11 @@ AnyPath = Path | zipfile.Path
 """In a folder, or in an archive."""
 FORMAT = 1
 FILE = "answers.jsonl"
+# What is known of each answer.
+FACTS = (
+    *("prompt_tokens", "completion_tokens", "cost_usd", "is_counted"),
+    *("model", "fingerprint", "seconds"),
+)
 # A trial of a thousand calls has about 10 MB.
 MOST_MIB = 256
 
@@ -196,4 +201,6 @@ def add_line(answers: TrialAnswers, line: dict[str, Any]) -> None:
     elif "left_after" in line:
         answers.calls[line["call"]].left_after = float(line["left_after"])
     else:
+        if "answer" in line:
+            dict(line["answer"]), *(line[name] for name in FACTS)
         answers.calls[line["call"]].end = {name: value for name, value in line.items() if name != "call"}

@@ -145,6 +145,7 @@ def test_the_model_is_asked_for_what_is_not_recorded_and_that_alone_is_paid(
     )
 
 
+@pytest.mark.slow
 def test_equal_requests_get_the_answers_in_the_order_of_asking_and_each_once(talking: TalkingProject) -> None:
     talking.add_talk("a", "new one", "new one", "new one", answer="3")
     talking.record()
@@ -154,6 +155,7 @@ def test_equal_requests_get_the_answers_in_the_order_of_asking_and_each_once(tal
     assert "it was not asked as often (its call 3)" in talking.results["a[1]"]["error"]
 
 
+@pytest.mark.slow
 def test_a_request_that_failed_because_of_what_it_says_fails_again(
     talking: TalkingProject, openai_environment: OpenAIServer
 ) -> None:
@@ -163,6 +165,7 @@ def test_a_request_that_failed_because_of_what_it_says_fails_again(
     talking.run(*FAIL).assert_outcomes(passed=1)
 
 
+@pytest.mark.slow
 def test_recorded_answers_lengthen_no_limit(
     talking: TalkingProject, openai_environment: OpenAIServer
 ) -> None:
@@ -177,6 +180,7 @@ def test_recorded_answers_lengthen_no_limit(
         assert 1 < row["recorded"] < 4
 
 
+@pytest.mark.slow
 def test_no_record_is_kept_if_that_is_wished(talking: TalkingProject) -> None:
     talking.add_talk("a", "new one")
     talking.run(MODEL, "--super-answers=none")
@@ -191,6 +195,7 @@ def test_no_key_is_in_a_record(talking: TalkingProject) -> None:
     assert KEY not in talking.answers().read_text()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
@@ -211,6 +216,7 @@ def test_answers_that_cannot_be_used_are_refused_before_anything_runs(
     result.stderr.fnmatch_lines([f"*{message}*"])
 
 
+@pytest.mark.slow
 def test_a_run_with_recorded_answers_gives_none_and_makes_no_baseline(
     talking: TalkingProject, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -238,6 +244,7 @@ def make_large(path: Path) -> None:
         file.truncate(300 * 2**20)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("change", "message"),
     [
@@ -264,6 +271,7 @@ def test_a_record_that_cannot_be_read_is_refused_with_its_place(
     result.stdout.fnmatch_lines([message])
 
 
+@pytest.mark.slow
 def test_a_line_that_was_cut_is_left_out(talking: TalkingProject, openai_environment: OpenAIServer) -> None:
     talking.add_talk("a", "new one", "two")
     talking.record()
@@ -274,6 +282,7 @@ def test_a_line_that_was_cut_is_left_out(talking: TalkingProject, openai_environ
     assert len(openai_environment.requests) == 2 + 1 + 1
 
 
+@pytest.mark.slow
 def test_two_runs_are_compared_by_what_they_asked(
     talking: TalkingProject, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -347,6 +356,7 @@ def test_an_agent_that_asks_the_same_passes_and_costs_nothing(
     )
 
 
+@pytest.mark.slow
 def test_fewer_than_31_equal_pairs_rule_out_no_drop_of_ten_points(coupled: TalkingProject) -> None:
     result = coupled.run(MODEL, BASELINE, "--super-epochs=7")
     result.stdout.fnmatch_lines(
@@ -357,6 +367,7 @@ def test_fewer_than_31_equal_pairs_rule_out_no_drop_of_ten_points(coupled: Talki
     )
 
 
+@pytest.mark.slow
 def test_only_the_trials_that_a_change_touches_are_paid_and_a_drop_is_found(
     coupled: TalkingProject, openai_environment: OpenAIServer
 ) -> None:
@@ -372,7 +383,7 @@ def test_only_the_trials_that_a_change_touches_are_paid_and_a_drop_is_found(
     )
 
 
-@pytest.mark.parametrize("what", ["model", "fingerprint"])
+@pytest.mark.parametrize("what", ["model", pytest.param("fingerprint", marks=pytest.mark.slow)])
 def test_a_model_that_was_replaced_behind_its_name_gives_no_recorded_answers(
     coupled: TalkingProject, openai_environment: OpenAIServer, what: str
 ) -> None:
@@ -386,6 +397,7 @@ def test_a_model_that_was_replaced_behind_its_name_gives_no_recorded_answers(
     assert all(row["recorded"] == 0 for row in coupled.results.values())
 
 
+@pytest.mark.slow
 def test_a_model_that_does_not_answer_is_told_by_the_trials(
     coupled: TalkingProject, openai_environment: OpenAIServer
 ) -> None:
@@ -398,6 +410,7 @@ def test_a_model_that_does_not_answer_is_told_by_the_trials(
     result.assert_outcomes(passed=4)
 
 
+@pytest.mark.slow
 def test_a_baseline_of_another_model_gives_no_answers(coupled: TalkingProject) -> None:
     result = coupled.run(f"{MODEL}-mini", BASELINE)
     assert result.ret == pytest.ExitCode.USAGE_ERROR
@@ -409,12 +422,14 @@ def test_a_baseline_of_another_model_gives_no_answers(coupled: TalkingProject) -
     result.stdout.no_fnmatch_line("*recorded answers*")
 
 
+@pytest.mark.slow
 def test_a_damaged_archive_is_refused(coupled: TalkingProject) -> None:
     (coupled.path / "baseline.answers.zip").write_text("no archive")
     result = coupled.run(MODEL, BASELINE)
     result.stderr.fnmatch_lines(["*baseline.answers.zip is no archive of answers: *"])
 
 
+@pytest.mark.slow
 def test_answers_of_further_runs_are_those_of_further_epochs(
     coupled: TalkingProject, openai_environment: OpenAIServer, capsys: pytest.CaptureFixture[str]
 ) -> None:
