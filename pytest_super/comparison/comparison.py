@@ -171,6 +171,10 @@ class Comparison:
     """Tasks that cannot be compared, by the reason."""
     too_many_errors: Side | None = None
     """The side with so many errors that nothing is decided."""
+    folded: int = 0
+    """How many trials got recorded answers to requests that differ in what is not compared."""
+    without_folded: Verdict = CANNOT_TELL
+    """The verdict without these trials."""
 
     @property
     def risks(self) -> tuple[float, float]:

@@ -182,9 +182,20 @@ class BaselineGate:
         if self.planned.sets:
             confidence = self.planned.confidence_after(epoch, confidence)
         try:
-            return compare(self.side, candidate, self.margin, confidence, self.drift), ""
+            found = compare(self.side, candidate, self.margin, confidence, self.drift)
         except SuperError as error:
             return None, str(error)
+        exact = [one for one in own if not one.folded]
+        if len(exact) < len(own):
+            without = self.verdict_of(exact, confidence)
+            found = replace(found, folded=len(own) - len(exact), without_folded=without)
+        return found, ""
+
+    def verdict_of(self, own: Sequence[TrialResult], confidence: Confidence) -> decision.Verdict:
+        try:
+            return compare(self.side, self.candidate(own), self.margin, confidence, self.drift).verdict
+        except SuperError:
+            return decision.CANNOT_TELL
 
     def candidate(self, own: Sequence[TrialResult]) -> Side:
         """The run with its earlier trials."""

@@ -65,6 +65,10 @@ NOT_RUN = (
 )
 PAIRED = "{set}: {pairs} got the baseline's recorded answers, and {differing} ended otherwise{few}"
 FEW_PAIRS = ": so few equal pairs rule out no drop of {margin:g} points"
+FOLDED = (
+    "{trials} got answers to requests that differ in texts which are not compared: "
+    "without them the verdict is `{verdict}`"
+)
 LATER_LOOK = "look {look} at this subject, with {risk:.3g} % risk of a wrong verdict instead of {first:.3g} %"
 LUCK = "the baseline itself is uncertain by {errors} (standard error, already counted){age}"
 STOPS = (
@@ -151,6 +155,9 @@ def based_on(comparison: Comparison) -> Iterator[str]:
             tasks, share = counted(len(absent), "task"), 100 * absent[0].candidate.values[0]
             yield NOT_RUN.format(tasks=tasks, set=one.set, share=share)
     yield from pair_lines(comparison)
+    if comparison.folded:
+        trials = counted(comparison.folded, "trial")
+        yield FOLDED.format(trials=trials, verdict=comparison.without_folded)
     if side.pooled:
         runs = [f"{counted(number, 'trial')} of run {run}" for run, number in side.pooled.items()]
         yield POOLED.format(runs=named(runs, MOST_RUNS))

@@ -423,6 +423,29 @@ def test_a_baseline_of_another_model_gives_no_answers(coupled: TalkingProject) -
 
 
 @pytest.mark.slow
+def test_the_verdict_without_approximate_answers_is_told(
+    talking: TalkingProject, openai_environment: OpenAIServer
+) -> None:
+    coin(openai_environment)
+    for id in "abcd":
+        talking.add_talk(id, "new try, after 0.51 s", "two", answer="1")
+    talking.run(MODEL, "--super-epochs=8")
+    main(["baseline", "update", str(talking.latest), "--with-answers"])
+    talking.say("a", "new try, after 0.7 s", "two")
+    result = talking.run(MODEL, BASELINE, "--super-epochs=8")
+    assert {id: row["folded"] for id, row in talking.results.items() if row["folded"]} == {
+        f"a[{epoch}]": 2 for epoch in range(1, 9)
+    }
+    result.stdout.fnmatch_lines(
+        [
+            "expert: pass, *",
+            "*; 8 trials got answers to requests that differ in texts which are not compared: "
+            "without them the verdict is `cannot tell`",
+        ]
+    )
+
+
+@pytest.mark.slow
 def test_a_damaged_archive_is_refused(coupled: TalkingProject) -> None:
     (coupled.path / "baseline.answers.zip").write_text("no archive")
     result = coupled.run(MODEL, BASELINE)
