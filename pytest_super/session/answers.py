@@ -42,7 +42,8 @@ def with_answers(settings: Settings) -> Settings:
 def coupled(settings: Settings) -> Settings:
     assert settings.baseline is not None
     archive = archive_of(settings.baseline)
-    if not archive.is_file():
+    # A run without a model asks nothing.
+    if settings.model is None or not archive.is_file():
         return settings
     try:
         return taking(settings, archive)

@@ -446,6 +446,14 @@ def test_the_verdict_without_approximate_answers_is_told(
 
 
 @pytest.mark.slow
+def test_an_agent_without_a_model_needs_no_answers(coupled: TalkingProject) -> None:
+    coupled.write("agent.py", "class Agent:\n    def run(self, trial):\n        trial.submit('1')\n")
+    result = coupled.run(BASELINE)
+    result.assert_outcomes(passed=4)
+    result.stdout.no_fnmatch_line("*recorded answers*")
+
+
+@pytest.mark.slow
 def test_a_damaged_archive_is_refused(coupled: TalkingProject) -> None:
     (coupled.path / "baseline.answers.zip").write_text("no archive")
     result = coupled.run(MODEL, BASELINE)
