@@ -24,9 +24,10 @@ def with_answers(settings: Settings) -> Settings:
     Raises pytest.UsageError if answers that were asked for cannot be used.
     """
     if not settings.answers:
-        if settings.needs_answers:
+        found = coupled(settings) if settings.baseline and settings.is_recorded else settings
+        if settings.needs_answers and not found.answers:
             raise pytest.UsageError("--super-answers-miss=fail needs --super-answers=RUN")
-        return coupled(settings) if settings.baseline and settings.is_recorded else settings
+        return found
     try:
         is_archive = settings.answers.endswith(".zip")
         path = (
@@ -42,8 +43,9 @@ def with_answers(settings: Settings) -> Settings:
 def coupled(settings: Settings) -> Settings:
     assert settings.baseline is not None
     archive = archive_of(settings.baseline)
-    # A run without a model asks nothing.
-    if settings.model is None or not archive.is_file():
+    # A run without a model asks nothing, unless the record names it.
+    asks = settings.model is not None or settings.needs_answers
+    if not asks or not archive.is_file():
         return settings
     try:
         return taking(settings, archive)

@@ -454,6 +454,16 @@ def test_an_agent_without_a_model_needs_no_answers(coupled: TalkingProject) -> N
 
 
 @pytest.mark.slow
+def test_the_answers_of_a_baseline_are_enough(
+    coupled: TalkingProject, openai_environment: OpenAIServer
+) -> None:
+    asked = len(openai_environment.requests)
+    result = coupled.run(BASELINE, "--super-answers-miss=fail", "--super-epochs=8")
+    result.stdout.fnmatch_lines(["gate: passed, *"])
+    assert len(openai_environment.requests) == asked
+
+
+@pytest.mark.slow
 def test_a_damaged_archive_is_refused(coupled: TalkingProject) -> None:
     (coupled.path / "baseline.answers.zip").write_text("no archive")
     result = coupled.run(MODEL, BASELINE)
