@@ -106,7 +106,9 @@ class Numbered:
 
     def value(self, value: Any) -> Any:
         if isinstance(value, str):
-            return fold(value, self.hidden, self._folds)
+            shown, hidden = fold(value, self._folds)
+            self.hidden += hidden
+            return shown
         if isinstance(value, list):
             return list(map(self.value, value))
         if not isinstance(value, dict):

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from functools import lru_cache
 
 
 @dataclass(frozen=True)
@@ -42,10 +43,13 @@ HIDDEN = "…"
 MAY_HAVE = re.compile(r"\.\d+ ?m?s|/s|s/it|:\d\d<|Chunk ID: |Today's date is |cc_version=")
 
 
-def fold(text: str, hidden: list[str], folds: tuple[Fold, ...] = FOLDS) -> str:
-    """The text without what is hidden, which is added to `hidden`."""
+# A trial sends the same texts with each call.
+@lru_cache(maxsize=1024)
+def fold(text: str, folds: tuple[Fold, ...] = FOLDS) -> tuple[str, tuple[str, ...]]:
+    """The text without what is hidden, and that."""
     if not folds or not MAY_HAVE.search(text):
-        return text
+        return text, ()
+    hidden: list[str] = []
 
     def hide(found: re.Match[str]) -> str:
         hidden.append(found[1])
@@ -54,4 +58,4 @@ def fold(text: str, hidden: list[str], folds: tuple[Fold, ...] = FOLDS) -> str:
 
     for one in folds:
         text = one.pattern.sub(hide, text)
-    return text
+    return text, tuple(hidden)
