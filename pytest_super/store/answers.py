@@ -110,12 +110,12 @@ class AnswerStore:
     """The answers of the trials of a run: in its folder, or in an archive beside a baseline."""
 
     def __init__(self, path: Path) -> None:
-        """Raises SuperError if it is a file that is no archive."""
+        """Raises SuperError for a file that is not an archive."""
         self.path = path
         try:
             self._root: AnyPath = zipfile.Path(path) if path.is_file() else path
         except (OSError, zipfile.BadZipFile) as error:
-            raise SuperError(f"{path} is no archive of answers: {error}") from None
+            raise SuperError(f"{path} is not an archive of answers: {error}") from None
 
     def facts(self) -> dict[str, Any]:
         """What run.json says. Raises SuperError."""
@@ -153,12 +153,12 @@ def read_answers(path: AnyPath) -> TrialAnswers:
     answers = TrialAnswers(path=path)
     try:
         if size_of(path) > MOST_MIB * 2**20:
-            raise SuperError(f"{path} is larger than {MOST_MIB} MiB: it is no record of a trial's answers")
+            raise SuperError(f"{path} is larger than {MOST_MIB} MiB: it is not a record of a trial's answers")
         for number, line in complete_lines(path):
             try:
                 add_line(answers, line)
             except UNREADABLE as error:
-                raise SuperError(f"{path}:{number}: no line of a record of answers: {error!r}") from None
+                raise SuperError(f"{path}:{number}: not a line of a record of answers: {error!r}") from None
     except FileNotFoundError:
         pass
     except (OSError, zipfile.BadZipFile) as error:

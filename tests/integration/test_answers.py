@@ -248,9 +248,9 @@ def make_large(path: Path) -> None:
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (damage(1, '{"part": "x", "after": "y", "name": "n", "value": 1}'), "*:2: no line of a record*"),
-        (damage(1, '{"call": 1, "asked": "nothing"}'), "*:2: no line of a record*"),
-        (damage(1, "[]"), "*:2: no line of a record*"),
+        (damage(1, '{"part": "x", "after": "y", "name": "n", "value": 1}'), "*:2: not a line of a record*"),
+        (damage(1, '{"call": 1, "asked": "nothing"}'), "*:2: not a line of a record*"),
+        (damage(1, "[]"), "*:2: not a line of a record*"),
         (damage(0, '{"format": 99}'), "*has format 99, and this pytest-super reads up to 1*"),
         (make_large, "*is larger than 256 MiB*"),
     ],
@@ -467,7 +467,7 @@ def test_the_answers_of_a_baseline_are_enough(
 def test_a_damaged_archive_is_refused(coupled: TalkingProject) -> None:
     (coupled.path / "baseline.answers.zip").write_text("no archive")
     result = coupled.run(MODEL, BASELINE)
-    result.stderr.fnmatch_lines(["*baseline.answers.zip is no archive of answers: *"])
+    result.stderr.fnmatch_lines(["*baseline.answers.zip is not an archive of answers: *"])
 
 
 @pytest.mark.slow
