@@ -93,7 +93,7 @@ def write_whole(file: Path, run_folder: Path, *, with_answers: bool) -> None:
     write_baseline(file, side)
     archive_of(file).unlink(missing_ok=True)
     if with_answers:
-        trials = write_answers(file, run_folder, side.run, dict.fromkeys(side.tasks, 0), is_added=False)
+        trials = write_answers(file, side, run_folder, dict.fromkeys(side.tasks, 0))
         print(f"{archive_of(file).name}: the answers of {counted(trials, 'trial')}")
 
 
@@ -114,14 +114,15 @@ def add(file: Path, run_folder: Path, *, with_answers: bool) -> None:
     from pytest_super.comparison.side import side_of_run
 
     side = read_baseline(file)
-    added = side_of_run(run_folder, without={side.run, *side.runs})
+    known = {side.run, *side.runs}
+    added = side_of_run(run_folder, without=known)
     refuse_answers(added)
     found, left_out = with_run(side, added)
     write_baseline(file, found)
     if with_answers:
         kept = found.tasks.keys() & added.tasks.keys() - {id for ids in left_out.values() for id in ids}
         after = {id: len(side.tasks[id].values) if id in side.tasks else 0 for id in sorted(kept)}
-        trials = write_answers(file, run_folder, added.run, after, is_added=True)
+        trials = write_answers(file, side, run_folder, after, known)
         print(f"{archive_of(file).name}: further answers of {counted(trials, 'trial')}")
     for reason, ids in left_out.items():
         print(one_line(f"not added, {reason}: {named(ids, MOST_NAMED)}"))

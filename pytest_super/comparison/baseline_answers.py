@@ -6,7 +6,6 @@ The trials of a task are numbered like its values in the baseline, as if they we
 from __future__ import annotations
 
 import json
-import os
 import zipfile
 from contextlib import suppress
 from typing import TYPE_CHECKING
@@ -19,8 +18,10 @@ from pytest_super.store.results import folder_name
 from pytest_super.store.run_folder import last_results
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Collection, Mapping
     from pathlib import Path
+
+    from pytest_super.comparison.side import Side
 
 
 PACKED = zipfile.ZIP_DEFLATED
@@ -30,17 +31,24 @@ def archive_of(baseline: Path) -> Path:
     return baseline.with_suffix(".answers.zip")
 
 
-def write_answers(baseline: Path, run: Path, name: str, after: Mapping[str, int], *, is_added: bool) -> int:
+def write_answers(
+    baseline: Path, side: Side, run: Path, after: Mapping[str, int], without: Collection[str] = ()
+) -> int:
     """Write the answers of a run's trials. Returns how many trials have some. Raises SuperError.
 
-    `name` is the run's id. `after` has the tasks, and how many values of each the baseline had before.
+    `side` is the baseline before. `after` has the tasks, and how many values of each it had then. `without`
+    are the runs whose trials it has already; empty for a new baseline, whose archive is written anew.
     """
-    archive, store = archive_of(baseline), AnswerStore(run)
-    facts = {name: store.facts().get(name) for name in ("id", "model", "answers")}
-    trials = trials_by_task(name, last_results(run))
+    archive, known = archive_of(baseline), AnswerStore(run).facts()
+    name = str(known["id"])
+    own = [one for one in last_results(run) if (one.resumed_from or name) not in without]
+    trials = trials_by_task(name, own)
+    # Candidates are paired by the id of the baseline's first run.
+    facts = {"id": side.run, "model": known.get("model"), "answers": known.get("answers")}
     written = 0
     with disk_errors(archive), replacing(archive) as draft, zipfile.ZipFile(draft, "w", PACKED) as file:
-        facts = (copied(archive, file) if is_added else {}) or facts
+        if without:
+            copy_trials(archive, file)
         for id, number in after.items():
             for place, one in enumerate(trials[id], number + 1):
                 with suppress(FileNotFoundError):
@@ -50,13 +58,10 @@ def write_answers(baseline: Path, run: Path, name: str, after: Mapping[str, int]
     return written
 
 
-def copied(archive: Path, file: zipfile.ZipFile) -> dict[str, str | None]:
-    """Copy the trials of an archive. Returns its facts; empty if there is none."""
-    if not os.path.exists(archive):
-        return {}
-    store = AnswerStore(archive)
-    with zipfile.ZipFile(archive) as old:
-        for name in old.namelist():
-            if name.startswith("trials/"):
-                file.writestr(name, old.read(name))
-    return store.facts()
+def copy_trials(archive: Path, file: zipfile.ZipFile) -> None:
+    """Those of an archive, if there is one."""
+    if archive.exists():
+        with zipfile.ZipFile(archive) as old:
+            for name in old.namelist():
+                if name.startswith("trials/"):
+                    file.writestr(name, old.read(name))

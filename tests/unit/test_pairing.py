@@ -2,14 +2,24 @@
 
 from __future__ import annotations
 
+import json
+import zipfile
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 import pytest
 
+from pytest_super.comparison.baseline_answers import archive_of, write_answers
 from pytest_super.comparison.errors import with_errors
 from pytest_super.comparison.pairing import is_coupled, pair_of
 from pytest_super.comparison.side import Side, TaskTrials, side_of
+from pytest_super.store.answers import FILE, AnswerStore
+from pytest_super.store.json_lines import to_line
+from pytest_super.store.results import folder_name
 from tests.stored import a_result
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 
 def task(values: list[float], epochs: list[int] | None = None) -> TaskTrials:
@@ -76,3 +86,23 @@ def test_a_stored_run_knows_the_epochs_of_its_own_trials() -> None:
     ]
     found = side_of("run", {}, results).tasks["mean"]
     assert (found.epochs, found.by_epoch) == ([0, 2], {2: 1})
+
+
+def test_the_answers_of_further_runs_are_numbered_like_their_values(tmp_path: Path) -> None:
+    run = tmp_path / "new"
+    results = [a_result(epoch=1, resumed_from="old"), a_result(epoch=2), a_result(epoch=3)]
+    for one in results:
+        (run / folder_name(one)).mkdir(parents=True)
+        (run / folder_name(one) / FILE).write_text(f"epoch {one.epoch}")
+    (run / "results.jsonl").write_text("".join(to_line(one.to_data()) for one in results))
+    (run / "run.json").write_text(json.dumps({"id": "new", "model": "m"}))
+    baseline, before = tmp_path / "baseline.json", side("old", task([1.0]))
+    # The baseline has the trial that was taken over, and its own first one is not in the archive.
+    assert write_answers(baseline, before, run, {"mean": 1}, {"old"}) == 2
+    assert AnswerStore(archive_of(baseline)).facts()["id"] == "old"
+    with zipfile.ZipFile(archive_of(baseline)) as file:
+        texts = {name: file.read(name) for name in file.namelist() if name != "run.json"}
+    assert texts == {
+        "trials/mean/2.0/answers.jsonl": b"epoch 2",
+        "trials/mean/3.0/answers.jsonl": b"epoch 3",
+    }
