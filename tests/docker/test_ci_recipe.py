@@ -37,14 +37,19 @@ version = "1"
 [tool.pytest.ini_options]
 pythonpath = ["."]
 """
+# Every fourth task begins with a calculation that fails, of which the model is told.
 AGENT = """
 class Agent:
     def run(self, trial):
-        answer = trial.complete([{"role": "user", "content": trial.task.query}]).text
+        number = int(trial.task.query.split()[2])
+        asked = trial.task.query
+        if number % 4 == 0 and "NameError" in trial.execute("unknown + 40"):
+            asked += " It failed: unknown is not defined."
+        answer = trial.complete([{"role": "user", "content": asked}]).text
         trial.execute(f"answer = {answer}")
         trial.submit(int(answer))
 """
-TASKS = 10
+TASKS = 12
 # A sequence whose parts are spread evenly, so that few answers have the stated share.
 GOLDEN = 0.6180339887
 
@@ -65,16 +70,16 @@ class SkilledModel:
         return str(number + 40 if place < self._skill else 0)
 
 
-def files() -> tuple[dict[str, Any], dict[str, Any]]:
-    """The jobs of the page: for GitHub, and for GitLab."""
+def jobs() -> tuple[dict[str, Any], dict[str, Any], dict[str, Any]]:
+    """The jobs of the page: that of a pull request for GitHub and for GitLab, and that of the main branch."""
     blocks = re.findall(r"```yml\n(.*?)```", (ROOT / "docs/ci.md").read_text(), re.DOTALL)
-    github, gitlab = map(yaml.safe_load, blocks)
-    return github["jobs"]["gate"], gitlab["agent"]
+    github, gitlab, main_branch = map(yaml.safe_load, blocks)
+    return github["jobs"]["gate"], gitlab["agent"], main_branch["jobs"]["baseline"]
 
 
-def github_commands() -> list[tuple[str, dict[str, str]]]:
+def commands(job: dict[str, Any]) -> list[tuple[str, dict[str, str]]]:
     """Each command with its variables."""
-    return [(step["run"], step.get("env", {})) for step in files()[0]["steps"] if "run" in step]
+    return [(step["run"], step.get("env", {})) for step in job["steps"] if "run" in step]
 
 
 class Runner:
@@ -145,14 +150,18 @@ def runner(tmp_path: Path, openai_server: OpenAIServer, wheel: Path) -> Runner:
 
 
 def test_both_files_run_the_same_commands() -> None:
-    github = [" ".join(command.split()) for command, _ in github_commands()]
-    assert github == [" ".join(command.split()) for command in files()[1]["script"]]
+    github, gitlab, _ = jobs()
+    assert [one_line(command) for command, _ in commands(github)] == [*map(one_line, gitlab["script"])]
+
+
+def one_line(command: str) -> str:
+    return " ".join(command.split())
 
 
 def test_a_pull_request_is_red_for_a_drop_and_not_for_an_agent_that_only_looks_worse(
     runner: Runner, openai_server: OpenAIServer
 ) -> None:
-    *before, (gate, variables) = github_commands()
+    *before, (gate, variables) = commands(jobs()[0])
     for command, own in before:
         runner.run(command, own)
     # The main branch makes the baseline.
@@ -172,7 +181,7 @@ def test_a_pull_request_is_red_for_a_drop_and_not_for_an_agent_that_only_looks_w
     summary = (runner.folder / "summary.md").read_text()
     assert summary.startswith("### Agent: regressed")
     assert "| lost |" in summary
-    kept = files()[0]["steps"][-1]["with"]["path"].split()
+    kept = jobs()[0]["steps"][-1]["with"]["path"].split()
     assert all((runner.folder / path).exists() for path in kept)
     results = (runner.folder / ".super/runs/latest/results.jsonl").read_text().splitlines()
     assert {json.loads(line)["sandbox"] for line in results} == {"docker"}
@@ -180,3 +189,40 @@ def test_a_pull_request_is_red_for_a_drop_and_not_for_an_agent_that_only_looks_w
     shutil.rmtree(runner.folder / ".venv")
     secret = openai_server.environment["OPENAI_API_KEY"].encode()
     assert not any(secret in path.read_bytes() for path in runner.folder.rglob("*") if path.is_file())
+
+
+def test_a_pull_request_pays_for_what_it_touches_and_is_red_for_a_drop(
+    runner: Runner, openai_server: OpenAIServer
+) -> None:
+    *_, (gate, variables) = commands(jobs()[0])
+    openai_server.by(SkilledModel(0.8))
+    for command, own in commands(jobs()[2]):
+        runner.run(command.replace("--super-epochs=10", "--super-epochs=3"), own)
+    kept = jobs()[2]["steps"][-1]["with"]["path"].split()
+    assert all((runner.folder / path).exists() for path in kept)
+    summary = runner.folder / "summary.md"
+    agent = runner.folder / "mine/agents.py"
+    asked = len(openai_server.requests)
+    assert asked == 3 * TASKS
+
+    # Written otherwise, and asks the same: ten first requests are asked again.
+    agent.write_text(AGENT.replace("asked", "prompt"))
+    assert runner.run(gate, variables) == 0
+    assert len(openai_server.requests) - asked == 10
+    assert summary.read_text().startswith("### Agent: passed")
+
+    # An error message is another one, in the three tasks that meet it.
+    summary.unlink()
+    asked = len(openai_server.requests)
+    agent.write_text(AGENT.replace("It failed", "Error"))
+    assert runner.run(gate, variables, is_checked=False) == 0
+    assert len(openai_server.requests) - asked == 10 + 3 * 3
+
+    # Another prompt, with which the model is worse.
+    summary.unlink()
+    asked = len(openai_server.requests)
+    agent.write_text(AGENT.replace("trial.task.query\n", '"Guess. " + trial.task.query\n'))
+    openai_server.by(SkilledModel(0.3))
+    assert runner.run(gate, variables, is_checked=False) == 1
+    assert len(openai_server.requests) - asked == 10 + 3 * TASKS
+    assert summary.read_text().startswith("### Agent: regressed")

@@ -309,7 +309,7 @@ def test_ctrl_c_prints_the_command_line_that_goes_on(
         text=True,
         preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
     ) as process:
-        until(lambda: "b" in ran_file(project))
+        until(lambda: "b" in ran_file(project) and trials_that_ended(project) == ["a"])
         process.send_signal(signal.SIGINT)
         output = process.communicate()[0]
     (line,) = [line for line in output.splitlines() if line.startswith("to go on: ")]
@@ -342,6 +342,12 @@ def test_the_command_line_that_goes_on_names_the_newest_run(project: pytest.Pyte
 
 def latest(project: pytest.Pytester) -> str:
     return (project.path / ".super/runs/latest").resolve().name
+
+
+def trials_that_ended(project: pytest.Pytester) -> list[str]:
+    results = project.path / ".super/runs/latest/results.jsonl"
+    lines = results.read_text().splitlines() if results.exists() else []
+    return [json.loads(line)["id"] for line in lines]
 
 
 def ran_file(project: pytest.Pytester) -> str:

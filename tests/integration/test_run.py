@@ -518,7 +518,8 @@ def test_without_a_path_the_tasks_folder_is_collected_and_not_testpaths(
 def test_an_ini_file_can_set_the_agent_and_every_option(project: Project) -> None:
     project.add_task("right")
     (project.path / "given.txt").touch()
-    project.write("given/run.json", "{}")
+    project.write("given/run.json", '{"id": "given", "model": "openai/gpt-4o"}')
+    project.write("given/trials/right/1.0/answers.jsonl", "")
     project.write("must.txt", "right")
     write_baseline(project.path / "given.json", Side(name="", run="", subject={}, tasks={}, trials=0))
 
@@ -550,6 +551,8 @@ GIVEN = {
     "agent": "agent:Agent",
     "sandbox": "local",
     "fail-under": "0.5",
+    "answers": "given",
+    "answers-miss": "fail",
     "baseline": "given.json",
     "cannot-tell": "fail",
     "min-compared": "0.9",
