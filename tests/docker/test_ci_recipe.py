@@ -8,7 +8,6 @@ from __future__ import annotations
 import json
 import os
 import re
-import shutil
 import subprocess
 import sys
 import threading
@@ -43,7 +42,7 @@ class Agent:
     def run(self, trial):
         number = int(trial.task.query.split()[2])
         asked = trial.task.query
-        if number % 4 == 0 and "NameError" in trial.execute("unknown + 40"):
+        if number % 4 == 0 and "NameError" in trial.execute("unknown + 40").observation:
             asked += " It failed: unknown is not defined."
         answer = trial.complete([{"role": "user", "content": asked}]).text
         trial.execute(f"answer = {answer}")
@@ -85,18 +84,15 @@ def commands(job: dict[str, Any]) -> list[tuple[str, dict[str, str]]]:
 class Runner:
     """One machine of the CI, on which the steps run one after the other."""
 
-    def __init__(self, folder: Path, server: OpenAIServer, wheel: Path) -> None:
+    def __init__(self, folder: Path, server: OpenAIServer, environment: Path) -> None:
         self.folder = folder
         self._server = server
-        subprocess.run([sys.executable, "-m", "venv", folder / ".venv"], check=True)
-        # The package itself comes from here and not from the index.
-        subprocess.run([folder / ".venv/bin/pip", "install", "-q", wheel], check=True)
         known = {
             name: value for name, value in os.environ.items() if not name.startswith(("PYTEST", "SUPER"))
         }
         self._variables = {
             **known,
-            "PATH": f"{folder / '.venv/bin'}:{os.environ['PATH']}",
+            "PATH": f"{environment / 'bin'}:{os.environ['PATH']}",
             "GITHUB_STEP_SUMMARY": str(folder / "summary.md"),
         }
 
@@ -123,16 +119,16 @@ class Runner:
 
 
 @pytest.fixture(scope="module")
-def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("wheel")
-    options = ("--no-deps", "-q", "-w", str(folder))
-    subprocess.run([sys.executable, "-m", "pip", "wheel", *options, str(ROOT)], check=True)
-    [found] = folder.glob("*.whl")
-    return found
+def environment(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A new virtual environment with the package, which comes from here and not from the index."""
+    folder = tmp_path_factory.mktemp("environment") / ".venv"
+    subprocess.run([sys.executable, "-m", "venv", folder], check=True)
+    subprocess.run([folder / "bin/pip", "install", "-q", f"{ROOT}[gate]"], check=True)
+    return folder
 
 
 @pytest.fixture
-def runner(tmp_path: Path, openai_server: OpenAIServer, wheel: Path) -> Runner:
+def runner(tmp_path: Path, openai_server: OpenAIServer, environment: Path) -> Runner:
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine/__init__.py").touch()
     (tmp_path / "mine/agents.py").write_text(AGENT)
@@ -146,7 +142,7 @@ def runner(tmp_path: Path, openai_server: OpenAIServer, wheel: Path) -> Runner:
             "answer": number + 40,
         }
         (tmp_path / f"tasks/t{number}.task.yaml").write_text(yaml.safe_dump(task))
-    return Runner(tmp_path, openai_server, wheel)
+    return Runner(tmp_path, openai_server, environment)
 
 
 def test_both_files_run_the_same_commands() -> None:
@@ -186,7 +182,6 @@ def test_a_pull_request_is_red_for_a_drop_and_not_for_an_agent_that_only_looks_w
     results = (runner.folder / ".super/runs/latest/results.jsonl").read_text().splitlines()
     assert {json.loads(line)["sandbox"] for line in results} == {"docker"}
     # No artifact has the key.
-    shutil.rmtree(runner.folder / ".venv")
     secret = openai_server.environment["OPENAI_API_KEY"].encode()
     assert not any(secret in path.read_bytes() for path in runner.folder.rglob("*") if path.is_file())
 
@@ -209,7 +204,7 @@ def test_a_pull_request_pays_for_what_it_touches_and_is_red_for_a_drop(
     agent.write_text(AGENT.replace("asked", "prompt"))
     assert runner.run(gate, variables) == 0
     assert len(openai_server.requests) - asked == 10
-    assert summary.read_text().startswith("### Agent: passed")
+    assert summary.read_text().startswith("### Agent: pass\n")
 
     # An error message is another one, in the three tasks that meet it.
     summary.unlink()
