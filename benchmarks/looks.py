@@ -3,8 +3,9 @@
 Usage: python benchmarks/looks.py [--small] [--runs N]
 
 The tasks and their rates are those of `coverage.py`. After each epoch from the second on, an agent that is
-unchanged or 10 points lower is compared with its baseline. Prints a Markdown table with the epochs of a task,
-next to those of a run that does not end early. Fails if more than 6 % of the runs of a row are wrong.
+unchanged or 10 points lower is compared with its baseline. In some rows its trials got the recorded answers
+of the baseline, and the change touches only a share of them. Prints a Markdown table with the epochs of a
+task, next to those of a run that does not end early. Fails if more than 6 % of the runs of a row are wrong.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from itertools import product
 from statistics import fmean
+from typing import TYPE_CHECKING
 
 import numpy
 from coverage import CORRELATIONS, DROP, MARGIN, MOST_WRONG, TASKS, beta
@@ -24,8 +26,16 @@ from pytest_super.statistics.decision import CANNOT_TELL, PASS, REGRESSED, verdi
 from pytest_super.statistics.difference import Pair, difference
 from pytest_super.statistics.epochs import Schedule, schedule
 
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    Numbers = NDArray[numpy.float64]
+
 MEAN = 0.45
 BASELINES = (3, 10)
+USUAL_CORRELATION = 0.5
+# The shares of touched trials among pairs; None is for trials without pairs.
+TOUCHED = (None, 0.0, 0.1, 0.3, 1.0)
 
 
 @dataclass(frozen=True)
@@ -35,6 +45,17 @@ class Cell:
     correlation: float
     drop: float
     runs: int
+    touched: float | None = None
+
+    @property
+    def most_lower(self) -> float:
+        """By how much a suite with a mean of 1 can fall: only the touched trials can."""
+        return 1.0 if self.touched is None else self.touched
+
+    @property
+    def paired(self) -> int:
+        """How many epochs have pairs."""
+        return 0 if self.touched is None else self.baseline
 
 
 @dataclass(frozen=True)
@@ -51,20 +72,21 @@ class Row:
 
 
 def simulate(cell: Cell) -> Row:
-    random = numpy.random.default_rng(
-        [cell.tasks, cell.baseline, int(100 * cell.correlation), int(100 * cell.drop)]
-    )
+    numbers = [cell.tasks, cell.baseline, int(100 * cell.correlation), int(100 * cell.drop)]
+    if cell.touched is not None:
+        numbers.append(int(100 * cell.touched))
+    random = numpy.random.default_rng(numbers)
     verdicts, used, planned = [], [], []
     for _ in range(cell.runs):
         rates = beta(random, numpy.full(cell.tasks, MEAN), cell.correlation)
         # A suite that is lower cannot fall by the whole drop, and to pass would be right.
-        while rates.mean() <= cell.drop:
+        while rates.mean() * cell.most_lower < cell.drop:
             rates = beta(random, numpy.full(cell.tasks, MEAN), cell.correlation)
-        lower = rates * max(0.0, 1 - cell.drop / float(rates.mean()))
-        baseline = (random.random((cell.tasks, cell.baseline)) < rates[:, None]).astype(float).tolist()
-        candidate = (random.random((cell.tasks, MOST_EPOCHS)) < lower[:, None]).astype(float).tolist()
+        before = (random.random((cell.tasks, cell.baseline)) < rates[:, None]).astype(float)
+        after = candidate_of(cell, rates, before, random)
+        baseline, candidate = before.tolist(), after.tolist()
         plan = schedule(baseline, [1.0] * cell.tasks, least=LEAST_EPOCHS, most=MOST_EPOCHS, margin=MARGIN)
-        decided, epoch = first_verdict(plan, baseline, candidate)
+        decided, epoch = first_verdict(plan, baseline, candidate, cell.paired)
         verdicts.append(decided)
         used.append(fmean(min(epoch, most) for most in plan.epochs))
         planned.append(fmean(plan.epochs))
@@ -77,14 +99,26 @@ def simulate(cell: Cell) -> Row:
     )
 
 
+def candidate_of(cell: Cell, rates: Numbers, before: Numbers, random: numpy.random.Generator) -> Numbers:
+    """Its trials. Those that are not touched end as those of the baseline with which they are paired."""
+    lower = rates * (1 - cell.drop / (float(rates.mean()) * cell.most_lower)) if cell.drop else rates
+    after = (random.random((cell.tasks, MOST_EPOCHS)) < lower[:, None]).astype(float)
+    if cell.touched is not None:
+        is_touched = random.random(after.shape) < cell.touched
+        unchanged = (random.random(after.shape) < rates[:, None]).astype(float)
+        unchanged[:, : cell.paired] = before
+        after = numpy.where(is_touched, after, unchanged)
+    return after
+
+
 def first_verdict(
-    plan: Schedule, baseline: list[list[float]], candidate: list[list[float]]
+    plan: Schedule, baseline: list[list[float]], candidate: list[list[float]], paired: int
 ) -> tuple[str, int]:
     """The first verdict that is one, or the last, and its epoch."""
     decided, epoch = CANNOT_TELL, LEAST_EPOCHS
     for epoch, level in enumerate(plan.confidences(), LEAST_EPOCHS):
         pairs = [
-            Pair(baseline=before, candidate=after[: min(epoch, most)])
+            Pair(baseline=before, candidate=after[: min(epoch, most)], paired=min(epoch, most, paired))
             for before, after, most in zip(baseline, candidate, plan.epochs, strict=True)
         ]
         decided = verdict(difference(pairs), MARGIN, pass_level=level, level=level)
@@ -95,14 +129,20 @@ def first_verdict(
 
 def cells(*, is_small: bool, runs: int) -> list[Cell]:
     tasks = TASKS[:1] if is_small else TASKS
-    facts = product(tasks, BASELINES, CORRELATIONS, (0.0, DROP))
-    return [Cell(n, epochs, rho, drop, 100 if is_small else runs) for n, epochs, rho, drop in facts]
+    found = []
+    for n, epochs, rho, touched, drop in product(tasks, BASELINES, CORRELATIONS, TOUCHED, (0.0, DROP)):
+        cell = Cell(n, epochs, rho, drop, 100 if is_small else runs, touched)
+        # The touched trials must be able to fall by the drop. Pairs with one correlation are enough.
+        if (not drop or cell.most_lower * MEAN > drop) and (touched is None or rho == USUAL_CORRELATION):
+            found.append(cell)
+    return found
 
 
 def line(row: Row) -> str:
     cell = row.cell
     shares = " | ".join(f"{100 * share:.1f} %" for share in (row.passes, row.regressed))
-    facts = f"{cell.tasks} | {cell.baseline} | {cell.correlation} | {100 * cell.drop:g} points"
+    touched = "no pairs" if cell.touched is None else f"{cell.touched:.0%}"
+    facts = f"{cell.tasks} | {cell.baseline} | {cell.correlation} | {touched} | {100 * cell.drop:g} points"
     return f"| {facts} | {shares} | {row.epochs:.1f} | {row.without_looks:.1f} |"
 
 
@@ -113,7 +153,7 @@ def main() -> None:
     given = parser.parse_args()
     with ProcessPoolExecutor() as pool:
         rows = list(pool.map(simulate, cells(is_small=given.small, runs=given.runs)))
-    heads = ["tasks", "baseline's epochs", "correlation", "lower by", "pass", "regressed"]
+    heads = ["tasks", "baseline's epochs", "correlation", "touched", "lower by", "pass", "regressed"]
     heads += ["epochs of a task", "without looks"]
     print(f"| {' | '.join(heads)} |\n|{'---:|' * len(heads)}")
     print("\n".join(map(line, rows)))

@@ -42,7 +42,7 @@ MEANS, WEIGHTS = (0.45, 0.9), (1, 10)
 TOUCHED = (0.0, 0.05, 0.1, 0.3, 1.0)
 # In each task alike, in a few tasks of which all trials are touched, or only in the tasks with weights.
 EVENLY, FEW, HEAVY = "evenly", "few tasks", "heavy tasks"
-MOST_LOST = 0.05
+MOST_LOST = 0.02
 # In so many runs is a share measured well enough to be compared.
 LEAST_RUNS = 200
 # So many runs of a cell are also decided one by one, as a gate does.

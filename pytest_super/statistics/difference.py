@@ -132,6 +132,8 @@ class Difference:
     """Of the run that has fewer."""
     unseen: float = 0.0
     """How much lower the candidate can be by tasks that were not run."""
+    further: float = 0.0
+    """More variance, which counts unless a bound without it shows that there is a difference."""
     least: float = 0.0
     """Both bounds are at least so far from the value, at LEVEL."""
 
@@ -144,13 +146,22 @@ class Difference:
         """
         if level == 1:
             return -1.0, 1.0
-        half = quantile_of(level, self.variance.freedom) * numpy.sqrt(self.variance.value)
+        below, above = self.halves(level)
         quantile = quantile_of(level, self.variance.seen)
-        # The chance that no pair differs falls by one factor with each further `least`.
-        half = numpy.maximum(half, self.least * (log(1 - level) / log(1 - LEVEL)))
-        lower = numpy.minimum(self.value - half, -self.loss.largest(self.value, quantile)) - self.unseen
-        upper = numpy.maximum(self.value + half, self.gain.largest(-self.value, quantile))
+        lower = numpy.minimum(self.value - below, -self.loss.largest(self.value, quantile)) - self.unseen
+        upper = numpy.maximum(self.value + above, self.gain.largest(-self.value, quantile))
         return numpy.maximum(lower, -1.0), numpy.minimum(upper, 1.0)
+
+    def halves(self, level: float) -> tuple[Any, Any]:
+        """How far the bounds are from the value by the estimated noise alone, below and above it."""
+        quantile = quantile_of(level, self.variance.freedom)
+        # The chance that no pair differs falls by one factor with each further `least`.
+        least = self.least * (log(1 - level) / log(1 - LEVEL))
+        near, far = (
+            numpy.maximum(quantile * numpy.sqrt(self.variance.value + more), least)
+            for more in (0.0, self.further)
+        )
+        return numpy.where(self.value > near, near, far), numpy.where(-self.value > near, near, far)
 
 
 def difference(pairs: Sequence[Pair], drift: float = 0.0) -> Difference:
@@ -180,6 +191,7 @@ def difference_of(
         of_trials,
         value=value,
         variance=with_drift(own, drift),
+        further=pairs.further(shares),
         loss=loss_of(baseline, candidate, rest),
         gain=loss_of(candidate, baseline, rest),
     )
@@ -222,6 +234,7 @@ def surer(one: Difference, other: Difference) -> Difference:
         other,
         value=either(is_one, one.value, other.value),
         variance=either(is_one, one.variance, other.variance),
+        further=either(is_one, one.further, other.further),
         loss=either(is_one, one.loss, other.loss),
         gain=either(is_one, one.gain, other.gain),
     )

@@ -22,9 +22,6 @@ if TYPE_CHECKING:
 # Equal pairs do not prove that no pair can differ: what is not seen in a number of independent pairs is rarer
 # than 3 divided by this number (Hanley and Lippman-Hand 1983, doi 10.1001/jama.1983.03330370053031).
 RULE_OF_THREE = 3.0
-# The noise is as if so many further pairs differed, each with the weight of the heaviest one. With the four
-# degrees of freedom of the prior, equal pairs then have the bound of the rule of three: 2.13 · √2 = 3.01.
-PRIOR_PAIRS = 2.0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -39,6 +36,19 @@ class Pairs:
     differing: Numbers
     """The share of the pairs that differ."""
 
+    def units(self, shares: Numbers) -> Numbers:
+        """How much of the whole one pair of each task is."""
+        return numpy.where(self.counts > 0, shares / numpy.maximum(self.counts, 1), 0.0)
+
+    def further(self, shares: Numbers) -> Any:
+        """The variance of one further pair that differs, with the weight of the heaviest one.
+
+        With one, a drop is as sure as by a sign test: five losses of five show it. For how large a
+        difference can be, two count. With the four degrees of freedom of the prior, equal pairs then have the
+        bound of the rule of three: 2.13 · √2 = 3.01.
+        """
+        return self.units(shares).max() ** 2
+
     def noise(self, shares: Numbers) -> tuple[Any, Any]:
         """The variance of the mean difference of the tasks with pairs, and its degrees of freedom.
 
@@ -47,13 +57,12 @@ class Pairs:
         Most pairs are equal, so the degrees of freedom go by the number of pairs that differ.
         """
         counts = numpy.maximum(self.counts, 1)
-        units = numpy.where(self.counts > 0, shares / counts, 0.0)
-        parts = units**2 * counts * self.squares
+        parts = self.units(shares) ** 2 * counts * self.squares
         seen = parts.sum(-1)
         of_squares = (parts**2 / numpy.maximum(counts * self.differing, 1)).sum(-1)
         # The variance of few differences is skewed: so many of them tell half as much.
         freedom = seen**2 / numpy.maximum(of_squares, 1e-300) / 2
-        return seen + PRIOR_PAIRS * units.max() ** 2, freedom
+        return seen + self.further(shares), freedom
 
     def least(self, trials: float) -> Any:
         """The bound of the rule of three if no pair differs, times the share of trials that have a pair.
