@@ -39,6 +39,8 @@ NO_PRICE = (
     "price with --super-model-arg=input_cost_per_token=X and output_cost_per_token=Y"
 )
 
+REFUSED_SEAL = "the request goes on from a recorded answer, so its trial runs again without them"
+
 
 # Compared by identity: calls are kept in a set, and two of them can have the same request.
 @dataclass(kw_only=True, eq=False)
@@ -152,11 +154,23 @@ class Caller:
 
         if call.taken is not None:
             return await to_its_end(self._give(call, call.taken), left)
-        return await self.retry.call(
-            lambda: to_its_end(self._attempt(call), left),
-            partial(self.ledger.reserve, call.trial.name, call.characters, call.most),
-            call.tries,
-        )
+        try:
+            return await self.retry.call(
+                lambda: to_its_end(self._attempt(call), left),
+                partial(self.ledger.reserve, call.trial.name, call.characters, call.most),
+                call.tries,
+            )
+        except ModelCallError as error:
+            raise self._meaning(call, error) from None
+
+    def _meaning(self, call: ModelCall, error: ModelCallError) -> ModelCallError:
+        """The error; another one if the provider has refused what a recorded answer has sealed."""
+        if error.failure is not Failure.REFUSED or self.recorded is None:
+            return error
+        with self._recording(call) as record:
+            if not record.goes_on_from_seal(call.asked.request):
+                return error
+        return ModelCallError(Failure.SEALED, f"{error.message}; {REFUSED_SEAL}", usage=error.usage)
 
     async def _give(self, call: ModelCall, taken: Taken) -> Answer:
         """The recorded answer, booked like the model's. Raises ModelCallError."""

@@ -19,7 +19,7 @@ from pytest_super.store.answers import FILE, FORMAT, AskedPart, TrialAnswers, re
 from pytest_super.store.json_lines import append, to_line
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
     from pathlib import Path
 
     from pytest_super.model.protocols.canonical import Part
@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 MOST_TRIALS = 32
 # An equal request fails in the same way. Other failures are those of the provider or of a limit.
 OF_THE_REQUEST = frozenset((Failure.CONTEXT, Failure.FILTERED, Failure.REFUSED))
+# Encrypted thoughts of OpenAI, signatures of Anthropic and Gemini, and hidden thoughts of Anthropic.
+SEALED = frozenset(("encrypted_content", "signature", "thoughtSignature", "thought_signature", "data"))
 MISS = (
     "{path} has no answer to call {number}: {difference}. "
     "--super-answers-miss=live asks the model, and a run without --super-answers records anew"
@@ -54,6 +56,7 @@ class RecordedTrial:
     calls: int = 0
     left: dict[str, list[RecordedCall]] = field(default_factory=dict)
     """By the request: the recorded calls that none of ours has taken, in the order of asking."""
+    taken: list[RecordedCall] = field(default_factory=list)
 
     @classmethod
     def open(cls, path: Path, source: AnyPath | None) -> RecordedTrial:
@@ -63,12 +66,16 @@ class RecordedTrial:
         if answers and answers.are_taken:
             raise SuperError(f"{answers.path} has answers that come from another record")
         # A call that died with an earlier gateway is asked again, and gets the same answer.
-        taken = {call.taken for call in own.calls.values() if call.end}
+        numbers = {call.taken for call in own.calls.values() if call.end}
         left: dict[str, list[RecordedCall]] = {}
+        taken = []
         for call in answers.calls.values() if answers else ():
-            if can_be_taken(call) and call.number not in taken:
+            if call.number in numbers:
+                taken.append(call)
+            elif can_be_taken(call):
                 left.setdefault(call.asked, []).append(call)
-        return cls(path=path, source=answers, parts=set(own.parts), calls=len(own.calls), left=left)
+        parts, calls = set(own.parts), len(own.calls)
+        return cls(path=path, source=answers, parts=parts, calls=calls, left=left, taken=taken)
 
     def ask(self, parts: Sequence[Part], **facts: Any) -> tuple[int, Taken | None]:
         """Write a call. Returns its number, and the recorded call whose answer it gets. Raises OSError."""
@@ -98,7 +105,12 @@ class RecordedTrial:
         is_folded = any(part.hidden != recorded[part.id] for part in parts if part.hidden)
         if is_folded and any(text in self.source.used for texts in recorded.values() for text in texts):
             return None
-        return Taken(equal.pop(0), is_folded)
+        self.taken.append(equal.pop(0))
+        return Taken(self.taken[-1], is_folded)
+
+    def goes_on_from_seal(self, request: Any) -> bool:
+        """Whether the request has what is sealed in an answer that the trial has taken."""
+        return not seals(request).isdisjoint(seals([call.end.get("answer") for call in self.taken]))
 
     def add(self, number: int, **facts: Any) -> None:
         """Write what became of a call. Raises OSError."""
@@ -134,11 +146,30 @@ class RecordedTrials:
             path = self.folder / name / FILE
             path.parent.mkdir(parents=True, exist_ok=True)
             source = self._source.file_of(task, epoch) if self._source else None
+            if source and any(read_answers(rerun).has_refused_seal for rerun in reruns_before(path)):
+                source = None
             self._trials[name] = RecordedTrial.open(path, source)
         self._trials.move_to_end(name)
         if len(self._trials) > MOST_TRIALS:
             self._trials.popitem(last=False)
         return self._trials[name]
+
+
+def reruns_before(path: Path) -> Iterator[Path]:
+    """The records of the same trial from its earlier runs."""
+    epoch, _, rerun = path.parent.name.partition(".")
+    return (path.parent.parent / f"{epoch}.{number}" / FILE for number in range(int(rerun or 0)))
+
+
+def seals(value: Any) -> set[str]:
+    """What only its provider can read, in the fields of any protocol."""
+    found: set[str] = set()
+    if isinstance(value, list):
+        found.update(*map(seals, value))
+    elif isinstance(value, dict):
+        own = {name: text for name, text in value.items() if name in SEALED and isinstance(text, str)}
+        found.update(own.values(), *map(seals, value.values()))
+    return found - {""}
 
 
 def can_be_taken(call: RecordedCall) -> bool:

@@ -23,7 +23,7 @@ from pytest_super.report.summary import (
 )
 from pytest_super.report.table import table_lines
 from pytest_super.report.text import describe
-from pytest_super.store.results import RUN_COST
+from pytest_super.store.results import COST, RUN_COST
 from pytest_super.words import counted, one_line
 
 if TYPE_CHECKING:
@@ -81,6 +81,7 @@ def summary_lines(
         yield from epoch_lines(ended)
         yield ""
     yield " · ".join(total_facts(ended, runs))
+    yield from spent_lines(runs)
     yield from deceivable_lines(ended)
     yield from repeat_lines(whole, chosen_epochs)
     yield from agreement_lines(whole)
@@ -88,6 +89,17 @@ def summary_lines(
     yield from trouble_lines(afterwards or {})
     yield from unended_lines(results, not_run)
     yield from resumed_lines(results)
+
+
+def spent_lines(runs: Sequence[TrialResult]) -> Iterator[str]:
+    """What was paid, if answers were recorded.
+
+    It is a little more than the rest of the cost: a trial's first own request pays for its whole prefix.
+    """
+    if recorded := sum(result.recorded_usd for result in runs):
+        whole = sum(result.cost_usd or 0.0 for result in runs)
+        spent, about = text_of(whole - recorded, COST), text_of(whole, COST)
+        yield f"spent {spent}; without recorded answers it is about {about}"
 
 
 def deceivable_lines(results: Sequence[TrialResult]) -> Iterator[str]:

@@ -65,6 +65,10 @@ def activate(config: pytest.Config) -> None:
     config.pluginmanager.register(fixtures, "super-fixtures")
     config.pluginmanager.register(Session(), "super-session")
     config.pluginmanager.register(Interrupts(), "super-interrupts")
+    if run.settings.answers and not run.settings.needs_answers and not config.option.collectonly:
+        from pytest_super.session.uncoupled import UncoupledReruns
+
+        config.pluginmanager.register(UncoupledReruns(), "super-uncoupled")
     if is_worker(config):
         # Otherwise an orphaned worker would continue for 15 s, with its sandboxes.
         when_parent_ends(lambda: os._exit(1))

@@ -143,6 +143,8 @@ def test_the_model_is_asked_for_what_is_not_recorded_and_that_alone_is_paid(
             "  1 from call 2 on, message (user): 'two' -> '2nd' (a)",
         ]
     )
+    spent, whole = row["cost_usd"] - row["recorded_usd"], row["cost_usd"]
+    result.stdout.fnmatch_lines([f"spent ${spent:.4f}; without recorded answers it is about ${whole:.4f}"])
 
 
 @pytest.mark.slow
@@ -178,6 +180,47 @@ def test_recorded_answers_lengthen_no_limit(
         row = talking.results["a[1]"]
         assert row["stop_reason"] == next(iter(limit))
         assert 1 < row["recorded"] < 4
+
+
+@pytest.mark.slow
+def test_further_attempts_and_what_was_learned_are_recorded(
+    talking: TalkingProject, openai_environment: OpenAIServer
+) -> None:
+    # Ends without a submission, unless the model says otherwise.
+    talking.write(
+        "agent.py",
+        """
+class Agent:
+    def run(self, trial):
+        text = trial.complete([{"role": "user", "content": trial.task.query}]).text
+        trial.execute("print(1)")
+        if text.isdigit():
+            trial.submit(int(text))
+""",
+    )
+    talking.add_task("a")
+    openai_environment.reply("stop", "Plan: think", "42")
+    assert talking.record("--super-attempts=3")["a[1]"]["solved"]
+    talking.run(*FAIL, "--super-attempts=3").assert_outcomes(passed=1)
+    assert talking.results["a[1]"]["recorded"] == len(openai_environment.requests) == 3
+
+
+@pytest.mark.slow
+def test_a_run_with_recorded_answers_can_be_resumed(
+    talking: TalkingProject, openai_environment: OpenAIServer
+) -> None:
+    # A run with fixtures of its own is not resumed.
+    (talking.path / "conftest.py").unlink()
+    for id in ("left", "right"):
+        talking.add_talk(id, "new one", "two")
+    talking.record()
+    asked = len(openai_environment.requests)
+    talking.run(*FAIL, "-k", "left")
+    talking.run(*FAIL, "--super-resume=latest")
+    rows = talking.results
+    assert [bool(rows[name]["resumed_from"]) for name in ("left[1]", "right[1]")] == [True, False]
+    assert [row["recorded"] for row in rows.values()] == [2, 2]
+    assert len(openai_environment.requests) == asked
 
 
 @pytest.mark.slow

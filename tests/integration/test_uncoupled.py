@@ -1,0 +1,107 @@
+"""Trials that cannot go on from recorded answers, because the provider refuses what is sealed in them."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from tests.integration.conftest import WITH_AND_WITHOUT_XDIST, Folder, read_lines
+
+if TYPE_CHECKING:
+    from tests.openai_server import Answer, OpenAIServer
+
+MODEL = "--super-model=openai/gpt-4o"
+# Asks what the file says, one message after the other, and sends the model's thoughts back.
+TALK = """
+import json, os, sys, urllib.request
+from pathlib import Path
+
+items = []
+for text in json.loads(Path(sys.argv[1]).read_text()):
+    items.append({"type": "message", "role": "user", "content": text})
+    request = urllib.request.Request(
+        os.environ["OPENAI_BASE_URL"] + "/responses",
+        json.dumps({"model": "any", "input": items, "include": ["reasoning.encrypted_content"]}).encode(),
+        {"Content-Type": "application/json", "Authorization": "Bearer " + os.environ["OPENAI_API_KEY"]},
+    )
+    with urllib.request.urlopen(request) as response:
+        items += json.load(response)["output"]
+print(json.dumps(items[-1]["content"][0]["text"]))
+"""
+
+
+@pytest.fixture
+def thinking(pytester: pytest.Pytester, openai_environment: OpenAIServer) -> Folder:
+    """One task, whose agent asks twice; its run becomes `first`."""
+    project = Folder(pytester)
+    project.write("talk.py", TALK)
+    project.write("said.json", json.dumps(["one", "two"]))
+    project.add_task("a", answer="right")
+    openai_environment.by(answer_to)
+    run(project)
+    project.latest.resolve().rename(project.path / ".super/runs/first")
+    return project
+
+
+def answer_to(request: dict[str, Any]) -> dict[str, Any]:
+    # A string is the question by which the gateway finds out whether the model answers at all.
+    items = request["input"] if isinstance(request["input"], list) else []
+    asked = sum(item.get("role") == "user" for item in items)
+    return {"text": "right" if asked == 2 else "hm", "reasoning_content": "think"}
+
+
+def refuse_second_requests(server: OpenAIServer, number: int) -> None:
+    """The first so many of them."""
+    refused = 0
+
+    def answer(request: dict[str, Any]) -> Answer:
+        nonlocal refused
+        given = answer_to(request)
+        if given["text"] == "right" and refused < number:
+            refused += 1
+            return server.fault("400")
+        return given
+
+    server.by(answer)
+
+
+def run(project: Folder, *arguments: str) -> Any:
+    line = f"python {project.path}/talk.py {project.path}/said.json > {{answer_file}}"
+    return project.pytester.runpytest(
+        f"--super-agent=command: {line}", "--super-sandbox=local", MODEL, "--super-epochs=1", *arguments
+    )
+
+
+@WITH_AND_WITHOUT_XDIST
+def test_a_trial_whose_recorded_thoughts_are_refused_runs_again_without_any(
+    thinking: Folder, openai_environment: OpenAIServer, workers: tuple[str, ...]
+) -> None:
+    thinking.write("said.json", json.dumps(["one", "II"]))
+    refuse_second_requests(openai_environment, 1)
+    result = run(thinking, "--super-answers=first", *workers)
+    result.assert_outcomes(passed=1)
+    rows = read_lines(thinking.latest / "results.jsonl")
+    assert [(row["rerun"], row["recorded"], row["solved"]) for row in rows] == [(0, 1, False), (1, 0, True)]
+    result.stdout.fnmatch_lines(["* 1 rerun *"])
+
+
+@pytest.mark.slow
+def test_a_trial_that_is_refused_without_recorded_answers_is_over(
+    thinking: Folder, openai_environment: OpenAIServer
+) -> None:
+    thinking.write("said.json", json.dumps(["one", "II"]))
+    refuse_second_requests(openai_environment, 2)
+    run(thinking, "--super-answers=first").assert_outcomes(failed=1)
+    assert len(read_lines(thinking.latest / "results.jsonl")) == 2
+
+
+@pytest.mark.slow
+def test_a_refused_request_without_recorded_thoughts_is_that_of_the_agent(
+    thinking: Folder, openai_environment: OpenAIServer
+) -> None:
+    thinking.write("said.json", json.dumps(["I", "two"]))
+    refuse_second_requests(openai_environment, 1)
+    run(thinking, "--super-answers=first").assert_outcomes(failed=1)
+    assert len(read_lines(thinking.latest / "results.jsonl")) == 1
