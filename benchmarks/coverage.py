@@ -22,20 +22,16 @@ from typing import TYPE_CHECKING
 import numpy
 
 from pytest_super.statistics.decision import PASS, REGRESSED, is_refused, verdict
-from pytest_super.statistics.difference import (
-    Difference,
-    Pair,
-    Sample,
-    difference,
-    difference_of,
-    shares_of,
-)
+from pytest_super.statistics.difference import difference, difference_of
 from pytest_super.statistics.mean import TaskMean, general_mean
+from pytest_super.statistics.samples import Pair, Sample, shares_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from numpy.typing import NDArray
+
+    from pytest_super.statistics.bounds import Difference
 
     Numbers = NDArray[numpy.float64]
 

@@ -23,8 +23,9 @@ from coverage import CORRELATIONS, DROP, MARGIN, MOST_WRONG, TASKS, beta
 
 from pytest_super.option_types import LEAST_EPOCHS, MOST_EPOCHS
 from pytest_super.statistics.decision import CANNOT_TELL, PASS, REGRESSED, verdict
-from pytest_super.statistics.difference import Pair, difference
+from pytest_super.statistics.difference import difference
 from pytest_super.statistics.epochs import Schedule, schedule
+from pytest_super.statistics.samples import Pair
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

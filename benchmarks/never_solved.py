@@ -43,13 +43,15 @@ from pytest_super.gates import Selected
 from pytest_super.gates.baseline import RunPlan, plan_of
 from pytest_super.option_types import LEAST_EPOCHS, MOST_EPOCHS, Epochs
 from pytest_super.statistics.decision import CANNOT_TELL, PASS, REGRESSED, Verdict, verdict
-from pytest_super.statistics.difference import Sample, difference, difference_of
+from pytest_super.statistics.difference import difference, difference_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from coverage import Numbers
     from numpy.typing import NDArray
+
+    from pytest_super.statistics.samples import Sample
 
     Flags = NDArray[numpy.bool_]
 

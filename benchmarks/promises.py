@@ -20,7 +20,8 @@ import numpy
 from coverage import MARGIN, Cell, Suite, percent, rates_of, table
 
 from pytest_super.statistics.decision import PASS, POWER, REGRESSED, plan, verdict
-from pytest_super.statistics.difference import Pair, difference
+from pytest_super.statistics.difference import difference
+from pytest_super.statistics.samples import Pair
 
 if TYPE_CHECKING:
     from coverage import Numbers

@@ -29,9 +29,11 @@ from pytest_super.comparison.comparison import by_look, compare
 from pytest_super.comparison.side import side_of_run
 from pytest_super.option_types import LEAST_EPOCHS, MOST_EPOCHS
 from pytest_super.statistics.baseline import standard_error
+from pytest_super.statistics.bounds import LEVEL
 from pytest_super.statistics.decision import CANNOT_TELL, PASS, REGRESSED, Verdict, verdict
-from pytest_super.statistics.difference import LEVEL, Pair, difference
+from pytest_super.statistics.difference import difference
 from pytest_super.statistics.epochs import schedule
+from pytest_super.statistics.samples import Pair
 from pytest_super.store.results import TrialResult
 from pytest_super.store.run_folder import create_run
 

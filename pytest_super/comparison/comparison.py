@@ -16,6 +16,7 @@ from pytest_super.comparison.over_time import age_of
 from pytest_super.comparison.pairing import is_coupled, pair_of
 from pytest_super.errors import SuperError
 from pytest_super.statistics.baseline import standard_error
+from pytest_super.statistics.bounds import LEVEL, Difference
 from pytest_super.statistics.decision import (
     CANNOT_TELL,
     PASS,
@@ -26,13 +27,13 @@ from pytest_super.statistics.decision import (
     is_refused,
     verdict,
 )
-from pytest_super.statistics.difference import LEVEL, Difference, difference
+from pytest_super.statistics.difference import difference
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from pytest_super.comparison.side import Side, TaskTrials
-    from pytest_super.statistics.difference import Pair
+    from pytest_super.statistics.samples import Pair
 
 # The numbers of epochs of a baseline that are tried for an advice.
 LONGER_BASELINES = (10, 20, 50, 100)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from pytest_super.comparison.matching import only_errors
 from pytest_super.comparison.pairing import is_coupled, pair_of
-from pytest_super.statistics.difference import Pair
+from pytest_super.statistics.samples import Pair
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING
 from pytest_super.digests import digest
 from pytest_super.errors import SuperError
 from pytest_super.statistics.baseline import DRIFT, MOST_OF_MARGIN, chance_of_no_drift, standard_error
-from pytest_super.statistics.difference import Pair, difference
+from pytest_super.statistics.difference import difference
+from pytest_super.statistics.samples import Pair
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pytest_super.statistics.difference import Pair
+from pytest_super.statistics.samples import Pair
 
 if TYPE_CHECKING:
     from pytest_super.comparison.side import Side, TaskTrials

@@ -10,32 +10,25 @@ from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 import numpy
 from scipy.special import stdtr
 
-from pytest_super.statistics.difference import (
-    LEVEL,
+from pytest_super.statistics.bounds import LEVEL, Difference, Variance, quantile_of
+from pytest_super.statistics.difference import difference_of
+from pytest_super.statistics.errors import ROUNDING
+from pytest_super.statistics.samples import Pair, Sample, sample_of, samples_of, shares_of
+from pytest_super.statistics.variance import (
     PRIOR_VARIANCE,
-    Difference,
-    Pair,
-    Sample,
-    Variance,
     between_tasks,
-    difference_of,
     loss_of,
     moderated,
     noise_of,
     noises_of,
-    quantile_of,
-    sample_of,
-    samples_of,
-    shares_of,
     with_drift,
     within_tasks,
 )
-from pytest_super.statistics.errors import ROUNDING
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from pytest_super.statistics.difference import Numbers
+    from pytest_super.statistics.samples import Numbers
 
 Verdict: TypeAlias = Literal["pass", "regressed", "cannot tell"]
 PASS: Final = "pass"

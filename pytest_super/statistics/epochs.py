@@ -11,20 +11,15 @@ from typing import TYPE_CHECKING
 
 import numpy
 
-from pytest_super.statistics.difference import (
-    LEVEL,
-    noise_of,
-    noises_of,
-    quantile_of,
-    sample_of,
-    shares_of,
-)
+from pytest_super.statistics.bounds import LEVEL, quantile_of
 from pytest_super.statistics.looks import confidences
+from pytest_super.statistics.samples import sample_of, shares_of
+from pytest_super.statistics.variance import noise_of, noises_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from pytest_super.statistics.difference import Numbers
+    from pytest_super.statistics.samples import Numbers
 
 # How often the last look decides, if the agent has not changed.
 DECIDES = 0.95

@@ -14,14 +14,12 @@ import numpy
 from scipy.optimize import brentq
 from scipy.special import ndtr, ndtri
 
-from pytest_super.statistics.difference import LEVEL
+from pytest_super.statistics.bounds import LEVEL
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from numpy.typing import NDArray
-
-    Numbers = NDArray[numpy.float64]
+    from pytest_super.statistics.samples import Numbers
 
 # Beyond so many standard deviations there is nothing.
 FARTHEST = 8.5

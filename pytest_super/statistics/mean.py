@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from scipy.special import betaincinv, stdtrit
 
-from pytest_super.statistics.difference import LEVEL
+from pytest_super.statistics.bounds import LEVEL
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

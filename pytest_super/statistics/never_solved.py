@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from pytest_super.statistics.difference import shares_of
+from pytest_super.statistics.samples import shares_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -15,9 +15,7 @@ import numpy
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from numpy.typing import NDArray
-
-    Numbers = NDArray[numpy.float64]
+    from pytest_super.statistics.samples import Numbers
 
 # Equal pairs do not prove that no pair can differ: what is not seen in a number of independent pairs is rarer
 # than 3 divided by this number (Hanley and Lippman-Hand 1983, doi 10.1001/jama.1983.03330370053031).

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tests.integration.conftest import WITH_AND_WITHOUT_XDIST, Folder, read_lines
+from tests.integration.conftest import Folder, read_lines
 
 if TYPE_CHECKING:
     from tests.openai_server import Answer, OpenAIServer
@@ -74,7 +74,7 @@ def run(project: Folder, *arguments: str) -> Any:
     )
 
 
-@WITH_AND_WITHOUT_XDIST
+@pytest.mark.parametrize("workers", [(), pytest.param(("-n1",), marks=pytest.mark.slow)])
 def test_a_trial_whose_recorded_thoughts_are_refused_runs_again_without_any(
     thinking: Folder, openai_environment: OpenAIServer, workers: tuple[str, ...]
 ) -> None:

@@ -22,7 +22,7 @@ from pytest_super.gates import Selected
 from pytest_super.gates.baseline import RunPlan, plan_of
 from pytest_super.option_types import Epochs
 from pytest_super.report.comparison import comparison_lines, plan_lines
-from pytest_super.statistics.difference import Difference, Variance
+from pytest_super.statistics.bounds import Difference, Variance
 from pytest_super.store.results import TrialResult
 from tests.stored import a_result, a_run, add_trial
 

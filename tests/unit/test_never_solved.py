@@ -12,7 +12,8 @@ from pytest_super.comparison.never_solved import AUDITED, is_audited
 from pytest_super.gates import Selected
 from pytest_super.gates.baseline import plan_of
 from pytest_super.option_types import Epochs
-from pytest_super.statistics.difference import Pair, difference
+from pytest_super.statistics.difference import difference
+from pytest_super.statistics.samples import Pair
 from tests.unit.test_comparison import many, side
 
 if TYPE_CHECKING:

@@ -25,17 +25,13 @@ from pytest_super.statistics.decision import (
     plan,
     verdict,
 )
-from pytest_super.statistics.difference import (
-    PRIOR_VARIANCE,
-    Pair,
-    between_tasks,
-    difference,
-    trace_of_square,
-)
+from pytest_super.statistics.difference import difference
 from pytest_super.statistics.epochs import schedule
 from pytest_super.statistics.looks import confidences
 from pytest_super.statistics.mean import TaskMean, general_mean, jeffreys
 from pytest_super.statistics.repeats import best_of, worst_of
+from pytest_super.statistics.samples import Pair
+from pytest_super.statistics.variance import PRIOR_VARIANCE, between_tasks, trace_of_square
 
 values = st.lists(st.sampled_from([0.0, 0.25, 0.5, 1.0]), min_size=1, max_size=6)
 pairs = st.lists(

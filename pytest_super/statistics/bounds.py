@@ -1,0 +1,104 @@
+"""A difference with its noise, and the bounds that it has at a confidence."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import inf, log
+from typing import Any
+
+import numpy
+from scipy.special import stdtrit
+
+LEVEL = 0.95
+"""The confidence of each one-sided bound; both together are an interval of 90 %."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Variance:
+    """An estimated variance, and the degrees of freedom of the estimate."""
+
+    value: float
+    freedom: float
+    seen: float = inf
+    """The degrees of freedom if all trials had one variance. They only grow with the trials."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Loss:
+    """The noise of a run that fails each success of a better one with the same chance."""
+
+    mean: float
+    """Of the better run."""
+    noise: float
+    """The variance of the worse run's mean is this, times the chance, times its complement."""
+
+    def variance(self, loss: float) -> float:
+        """Of the worse run's mean, if it is lower by `loss`."""
+        chance = min(loss / self.mean, 1.0) if self.mean else 1.0
+        return self.noise * chance * (1 - chance)
+
+    def largest(self, gap: float, quantile: float) -> float:
+        """The largest loss that this noise can make look like a gain of `gap`; minus infinity if none can.
+
+        It solves (gap + loss)² = quantile² · variance: the bound of a score test, which is Wilson's for
+        a better run that never fails (Wilson 1927, doi 10.2307/2276774).
+        """
+        mean = numpy.maximum(self.mean, 1e-12)
+        part = quantile**2 * self.noise / mean
+        middle, outer = part - 2 * gap, 1 + part / mean
+        below_root = middle**2 - 4 * outer * gap**2
+        found = (middle + numpy.sqrt(numpy.maximum(below_root, 0))) / (2 * outer)
+        return numpy.where((below_root >= 0) & (found > 0), found, -inf)  # type: ignore[return-value]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Difference:
+    """Candidate minus baseline, as the mean over tasks."""
+
+    value: float
+    variance: Variance
+    loss: Loss = Loss(mean=1.0, noise=0.0)
+    """If the candidate is the worse run."""
+    gain: Loss = Loss(mean=1.0, noise=0.0)
+    """If the baseline is."""
+    tasks: float = inf
+    """How many tasks of equal weight tell as much (Kish 1965): 1 / Σ share²."""
+    epochs: float = inf
+    """Of the run that has fewer."""
+    unseen: float = 0.0
+    """How much lower the candidate can be by tasks that were not run."""
+    further: float = 0.0
+    """More variance, which counts unless a bound without it shows that there is a difference."""
+    least: float = 0.0
+    """Both bounds are at least so far from the value, at LEVEL."""
+
+    def bounds(self, level: float = LEVEL) -> tuple[float, float]:
+        """The lower and the upper one-sided bound.
+
+        The estimated noise alone would be too small where trials rarely fail: a run without a failure seems
+        to have none. So the bounds also include each loss and gain whose own noise explains the value. The
+        lower one is also that of a candidate which solves none of the tasks that were not run.
+        """
+        if level == 1:
+            return -1.0, 1.0
+        below, above = self.halves(level)
+        quantile = quantile_of(level, self.variance.seen)
+        lower = numpy.minimum(self.value - below, -self.loss.largest(self.value, quantile)) - self.unseen
+        upper = numpy.maximum(self.value + above, self.gain.largest(-self.value, quantile))
+        return numpy.maximum(lower, -1.0), numpy.minimum(upper, 1.0)
+
+    def halves(self, level: float) -> tuple[Any, Any]:
+        """How far the bounds are from the value by the estimated noise alone, below and above it."""
+        quantile = quantile_of(level, self.variance.freedom)
+        # The chance that no pair differs falls by one factor with each further `least`.
+        least = self.least * (log(1 - level) / log(1 - LEVEL))
+        near, far = (
+            numpy.maximum(quantile * numpy.sqrt(self.variance.value + more), least)
+            for more in (0.0, self.further)
+        )
+        return numpy.where(self.value > near, near, far), numpy.where(-self.value > near, near, far)
+
+
+def quantile_of(level: float, freedom: float) -> float:
+    """Of Student's t."""
+    return stdtrit(freedom, level)  # type: ignore[no-any-return]
