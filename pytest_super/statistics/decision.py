@@ -11,8 +11,9 @@ import numpy
 from scipy.special import stdtr
 
 from pytest_super.statistics.bounds import LEVEL, Difference, Variance, quantile_of
-from pytest_super.statistics.difference import difference_of
+from pytest_super.statistics.difference import difference_of, with_pairs
 from pytest_super.statistics.errors import ROUNDING
+from pytest_super.statistics.pairs import pairs_of
 from pytest_super.statistics.samples import Pair, Sample, sample_of, samples_of, shares_of
 from pytest_super.statistics.variance import (
     PRIOR_VARIANCE,
@@ -82,12 +83,13 @@ def epochs_to_decide(
 ) -> int | None:
     """How many further epochs of the candidate would decide if the means stayed as they are.
 
-    `level` is that of both bounds, `least` the least number of the baseline's epochs. None if more than
-    MOST_EPOCHS.
+    `level` is that of both bounds, `least` the least number of the baseline's epochs. Where trials have
+    pairs, further ones have some, too, as far as the baseline has epochs. None if more than MOST_EPOCHS.
     """
     baseline, candidate = samples_of(pairs)
     shares = shares_of([pair.weight for pair in pairs])
     found = difference_of(baseline, candidate, shares)
+    coupled = pairs_of([pair.differences for pair in pairs])
     of_trial = found.variance.value / noise_of(baseline.counts, candidate.counts, shares)
     before = replace(baseline, counts=numpy.maximum(baseline.counts, float(least)))
 
@@ -103,6 +105,9 @@ def epochs_to_decide(
             loss=loss_of(before, longer, shares),
             epochs=min(found.epochs + epochs, float(before.counts.max())),
         )
+        if coupled is not None:
+            further = coupled.of_counts(before.counts, longer.counts)
+            expected = with_pairs(expected, before, longer, shares, drift, further)
         return verdict(expected, margin, pass_level=level, level=level) != CANNOT_TELL
 
     # More epochs decide whatever fewer do: the bounds come only nearer to each other.

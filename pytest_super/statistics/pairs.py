@@ -6,7 +6,7 @@ luck until then. `benchmarks/paired.py` simulates how often the bounds are right
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from statistics import fmean
 from typing import TYPE_CHECKING, Any
 
@@ -33,6 +33,11 @@ class Pairs:
     """The means of the squared differences."""
     differing: Numbers
     """The share of the pairs that differ."""
+
+    def of_counts(self, baseline: Numbers, candidate: Numbers) -> Pairs:
+        """Those of as many trials, of which as many differ."""
+        counts = numpy.where(self.counts > 0, numpy.minimum(baseline, candidate), 0.0)
+        return replace(self, counts=counts)
 
     def units(self, shares: Numbers) -> Numbers:
         """How much of the whole one pair of each task is."""

@@ -242,6 +242,33 @@ def test_a_drift_is_part_of_the_noise_of_pairs() -> None:
     assert moved.value == pytest.approx(plain.value + 0.02**2)
 
 
-def test_the_advice_on_epochs_is_that_without_pairs() -> None:
-    found = flipped(lost=6, won=4, tasks=12)
-    assert epochs_to_decide(found, 0.10) == epochs_to_decide(unpaired(found), 0.10)
+def repeated(found: list[Pair], times: int) -> list[Pair]:
+    return [
+        replace(
+            task,
+            baseline=[*task.baseline] * times,
+            candidate=[*task.candidate] * times,
+            paired=times * task.paired,
+        )
+        for task in found
+    ]
+
+
+def test_the_advice_on_epochs_is_of_further_pairs_of_which_as_many_differ() -> None:
+    found = flipped(lost=4, won=3, tasks=12)
+    epochs = epochs_to_decide(found, 0.10, least=12)
+    assert epochs is not None
+    assert verdict(difference(repeated(found, 1)), 0.10) == CANNOT_TELL
+    # A task has four.
+    whole = -(-epochs // 4)
+    assert verdict(difference(repeated(found, 1 + whole)), 0.10) == PASS
+    alone = epochs_to_decide(unpaired(found), 0.10, least=12)
+    assert alone is None or epochs < alone
+
+
+def test_pairs_end_where_the_baseline_has_no_more_epochs() -> None:
+    # Equal pairs, too few to rule out the drop. More trials cannot have any.
+    found = equal(7, 4)
+    assert verdict(difference(found), 0.10) == CANNOT_TELL
+    assert epochs_to_decide(found, 0.10, least=8) == 1
+    assert (epochs_to_decide(found, 0.10) or 101) > 1
