@@ -21,7 +21,7 @@ import yaml
 if TYPE_CHECKING:
     from tests.openai_server import OpenAIServer
 
-pytestmark = [pytest.mark.docker, pytest.mark.slow, pytest.mark.network, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.docker, pytest.mark.network, pytest.mark.timeout(900)]
 
 ROOT = Path(__file__).parents[2]
 PROJECT = """
@@ -145,6 +145,7 @@ def runner(tmp_path: Path, openai_server: OpenAIServer, environment: Path) -> Ru
     return Runner(tmp_path, openai_server, environment)
 
 
+@pytest.mark.slow
 def test_both_files_run_the_same_commands() -> None:
     github, gitlab, _ = jobs()
     assert [one_line(command) for command, _ in commands(github)] == [*map(one_line, gitlab["script"])]
@@ -154,6 +155,7 @@ def one_line(command: str) -> str:
     return " ".join(command.split())
 
 
+@pytest.mark.long
 def test_a_pull_request_is_red_for_a_drop_and_not_for_an_agent_that_only_looks_worse(
     runner: Runner, openai_server: OpenAIServer
 ) -> None:
@@ -177,19 +179,24 @@ def test_a_pull_request_is_red_for_a_drop_and_not_for_an_agent_that_only_looks_w
     summary = (runner.folder / "summary.md").read_text()
     assert summary.startswith("### Agent: regressed")
     assert "| lost |" in summary
+    check_artifacts(runner, openai_server)
+
+
+def check_artifacts(runner: Runner, server: OpenAIServer) -> None:
     kept = jobs()[0]["steps"][-1]["with"]["path"].split()
     assert all((runner.folder / path).exists() for path in kept)
     results = (runner.folder / ".super/runs/latest/results.jsonl").read_text().splitlines()
     assert {json.loads(line)["sandbox"] for line in results} == {"docker"}
     # No artifact has the key.
-    secret = openai_server.environment["OPENAI_API_KEY"].encode()
+    secret = server.environment["OPENAI_API_KEY"].encode()
     assert not any(secret in path.read_bytes() for path in runner.folder.rglob("*") if path.is_file())
 
 
+@pytest.mark.slow
 def test_a_pull_request_pays_for_what_it_touches_and_is_red_for_a_drop(
     runner: Runner, openai_server: OpenAIServer
 ) -> None:
-    *_, (gate, variables) = commands(jobs()[0])
+    *before, (gate, variables) = commands(jobs()[0])
     openai_server.by(SkilledModel(0.8))
     for command, own in commands(jobs()[2]):
         runner.run(command.replace("--super-epochs=10", "--super-epochs=3"), own)
@@ -199,6 +206,9 @@ def test_a_pull_request_pays_for_what_it_touches_and_is_red_for_a_drop(
     agent = runner.folder / "mine/agents.py"
     asked = len(openai_server.requests)
     assert asked == 3 * TASKS
+
+    for command, own in before:
+        runner.run(command, own)
 
     # Written otherwise, and asks the same: ten first requests are asked again.
     agent.write_text(AGENT.replace("asked", "prompt"))
@@ -221,3 +231,5 @@ def test_a_pull_request_pays_for_what_it_touches_and_is_red_for_a_drop(
     assert runner.run(gate, variables, is_checked=False) == 1
     assert len(openai_server.requests) - asked == 10 + 3 * TASKS
     assert summary.read_text().startswith("### Agent: regressed")
+    assert "| lost |" in summary.read_text()
+    check_artifacts(runner, openai_server)

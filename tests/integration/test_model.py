@@ -133,7 +133,7 @@ def test_a_wrong_key_stops_the_run_with_one_message(asking: Project, openai_serv
     assert first.calls[1].end["error"]["code"] == "fatal"
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_a_port_at_which_nothing_listens_ends_the_run_at_the_first_trial(
     asking: Project, monkeypatch: pytest.MonkeyPatch
 ) -> None:

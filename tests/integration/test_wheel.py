@@ -11,7 +11,7 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 
-pytestmark = [pytest.mark.slow, pytest.mark.network]
+pytestmark = pytest.mark.network
 
 
 @pytest.fixture(scope="module")
@@ -23,6 +23,7 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return wheel
 
 
+@pytest.mark.slow
 def test_the_wheel_holds_the_package_and_the_shipped_tasks(wheel: Path) -> None:
     names = set(zipfile.ZipFile(wheel).namelist())
     files = [path for path in (ROOT / "pytest_super").rglob("*") if path.is_file() and path.suffix != ".pyc"]
@@ -33,6 +34,7 @@ def test_the_wheel_holds_the_package_and_the_shipped_tasks(wheel: Path) -> None:
     assert not [name for name in names if name.startswith(("tests/", "benchmarks/"))]
 
 
+@pytest.mark.long
 def test_who_only_installed_the_wheel_runs_the_starter_tasks(wheel: Path, tmp_path: Path) -> None:
     programs, project = tmp_path / "venv/bin", tmp_path / "project"
     subprocess.run([sys.executable, "-m", "venv", tmp_path / "venv"], check=True)
