@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING
 
 import pytest
@@ -100,3 +101,40 @@ def test_a_program_asks_the_same_again_and_a_change_of_its_instructions_shows_at
 def test_a_hundred_trials_of_a_program_ask_the_same_again(recorded: RecordedProject) -> None:
     recorded.record("--super-epochs=34")
     recorded.check_again("--super-epochs=34")
+
+
+# Asks once, so that there is a record, and then tries to read and to write it.
+SPY = """
+from pathlib import Path
+
+TRY = '''
+def tried(mode):
+    try:
+        open({record!r}, mode).close()
+        return "done"
+    except OSError as error:
+        return type(error).__name__
+print(tried("r"), tried("a"))
+'''
+
+class Agent:
+    def run(self, trial):
+        trial.complete([{"role": "user", "content": "hi"}])
+        record = next(Path(__file__).parent.glob(".super/runs/*/trials/a/1.0/answers.jsonl"))
+        trial.submit(trial.execute(TRY.format(record=str(record))).observation.strip())
+"""
+
+
+@pytest.mark.parametrize("sandbox", ["docker", "bubblewrap"])
+def test_no_code_of_a_trial_can_read_or_write_its_record(
+    pytester: pytest.Pytester, openai_server: OpenAIServer, sandbox: str
+) -> None:
+    openai_server.always("hello")
+    pytester.makeini("[pytest]\npythonpath = .\n")
+    pytester.makepyfile(spy=SPY)
+    task = {"id": "a", "set": "expert", "query": "x", "answer": "FileNotFoundError FileNotFoundError"}
+    (pytester.path / "a.task.yaml").write_text(json.dumps(task))
+    ran = pytester.runpytest_subprocess(
+        "--super-agent=spy:Agent", "--super-model=openai/gpt-4o", f"--super-sandbox={sandbox}", "."
+    )
+    ran.assert_outcomes(passed=1)

@@ -206,6 +206,29 @@ class Agent:
 
 
 @pytest.mark.slow
+def test_calls_that_are_made_at_once_are_recorded_and_given_again(
+    talking: TalkingProject, openai_environment: OpenAIServer
+) -> None:
+    talking.write(
+        "agent.py",
+        """
+from concurrent.futures import ThreadPoolExecutor
+
+class Agent:
+    def run(self, trial):
+        def ask(number):
+            return trial.complete([{"role": "user", "content": str(number % 32)}]).text
+        with ThreadPoolExecutor(64) as pool:
+            trial.submit(sorted(map(int, pool.map(ask, range(64)))))
+""",
+    )
+    talking.add_task("a", answer=list(range(1, 65)))
+    assert talking.record()["a[1]"]["solved"]
+    talking.run(*FAIL).assert_outcomes(passed=1)
+    assert talking.results["a[1]"]["recorded"] == len(openai_environment.requests) == 64
+
+
+@pytest.mark.slow
 def test_a_run_with_recorded_answers_can_be_resumed(
     talking: TalkingProject, openai_environment: OpenAIServer
 ) -> None:
