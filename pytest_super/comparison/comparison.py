@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from dataclasses import dataclass
 from datetime import date
-from math import inf, sqrt
+from math import inf
 from statistics import fmean
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -189,14 +188,9 @@ class Comparison:
         return age_of(self.baseline, date.fromisoformat(newest)) if newest else None
 
     @property
-    def changed_stops(self) -> list[tuple[str, float, float]]:
-        """The stop reasons with a notably different share of the trials, with both shares."""
-        tasks = [task for one in self.sets for task in one.ran]
-        before, after = (
-            sum((Counter(getattr(task, side).stops) for task in tasks), Counter[str]())
-            for side in ("baseline", "candidate")
-        )
-        return changed_shares(before, after)
+    def ran(self) -> list[ComparedTask]:
+        """The tasks that the candidate has run."""
+        return [task for one in self.sets for task in one.ran]
 
     @property
     def flips(self) -> list[ComparedTask]:
@@ -246,19 +240,6 @@ def compare(
         left_out=left_out,
         too_many_errors=invalid,
     )
-
-
-def changed_shares(before: Counter[str], after: Counter[str]) -> list[tuple[str, float, float]]:
-    """Those that differ by 5 points or more, and by more than chance explains in 99 % of comparisons."""
-    found = []
-    sizes = before.total(), after.total()
-    for reason in sorted(before | after) if all(sizes) else ():
-        shares = before[reason] / sizes[0], after[reason] / sizes[1]
-        whole = (before[reason] + after[reason]) / sum(sizes)
-        deviation = sqrt(whole * (1 - whole) * (1 / sizes[0] + 1 / sizes[1]))
-        if abs(shares[1] - shares[0]) >= max(0.05, 2.58 * deviation):
-            found.append((reason, *shares))
-    return found
 
 
 def compared_sets(

@@ -60,6 +60,7 @@ def stand_in(task: TaskTrials, rate: float, epochs: int) -> TaskTrials:
         of_runs=[],
         epochs=[0] * epochs,
         stops={},
+        causes={},
         cost_usd=None,
         tokens=0.0,
         seconds=0.0,

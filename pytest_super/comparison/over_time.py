@@ -98,6 +98,7 @@ def joined(
         of_runs=[by_run[run] for run in runs],
         epochs=[],
         stops=dict(sum((Counter(one.stops) for one, _ in parts), Counter())),
+        causes=dict(sum((Counter(one.causes) for one, _ in parts), Counter())),
         cost_usd=sum(cost * n for cost, n in costs) / sum(n for _, n in costs) if costs else None,
         tokens=sum(one.tokens * len(one.values) for one, _ in parts) / number,
         seconds=sum(one.seconds * len(one.values) for one, _ in parts) / number,

@@ -41,6 +41,8 @@ class TaskTrials:
     """The epoch of each value; 0 for one of another run. Empty: they are numbered from 1."""
     stops: dict[str, int] = field(default_factory=dict)
     """How many of the trials ended for which reason."""
+    causes: dict[str, int] = field(default_factory=dict)
+    """How many of the trials did not solve the task for which cause."""
     cost_usd: float | None = None
     tokens: float = 0.0
     seconds: float = 0.0
@@ -57,8 +59,11 @@ class TaskTrials:
             raise ValueError("`tokens`, `seconds` and `cost_usd` should be numbers from 0 on")
         if not is_number(self.weight) or self.weight <= 0:
             raise ValueError("`weight` should be a number above 0")
-        if not all(isinstance(one, int) and one >= 0 for one in [*self.of_runs, *self.stops.values()]):
-            raise ValueError("`of_runs` and `stops` should be numbers of trials")
+        if not all(
+            isinstance(one, int) and one >= 0
+            for one in [*self.of_runs, *self.stops.values(), *self.causes.values()]
+        ):
+            raise ValueError("`of_runs`, `stops` and `causes` should be numbers of trials")
 
     @property
     def by_epoch(self) -> dict[int, int]:
@@ -197,6 +202,7 @@ def task_of(trials: Sequence[TrialResult], name: str, runs: Sequence[str]) -> Ta
         of_runs=[by_run[run] for run in runs],
         epochs=[0 if one.resumed_from else one.epoch for one in trials],
         stops=dict(sorted(Counter(one.stop_reason for one in trials).items())),
+        causes=dict(sorted(Counter(one.cause for one in trials if one.cause).items())),
         cost_usd=fmean(costs) if costs else None,
         tokens=fmean(one.tokens for one in trials),
         seconds=fmean(one.wall_seconds - one.waited_seconds for one in trials),

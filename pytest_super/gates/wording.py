@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from pytest_super.comparison.endings import changed_stops
 from pytest_super.statistics.errors import MAX_ERRORS
 from pytest_super.words import counted, named
 
@@ -142,7 +143,7 @@ def doubt_lines(comparison: Comparison) -> Iterator[str]:
     errors = ", ".join(f"{100 * one.baseline_error:.1f} points in {one.set}" for one in comparison.sets)
     age = comparison.baseline_age
     yield LUCK.format(errors=errors, age="" if age is None else f", and {counted(age, 'day')} old")
-    if changed := comparison.changed_stops:
+    if changed := changed_stops(comparison):
         reasons = (f"{reason} {100 * old:.0f} % -> {100 * new:.0f} %" for reason, old, new in changed)
         yield STOPS.format(reasons=", ".join(reasons), run=comparison.candidate.run)
 

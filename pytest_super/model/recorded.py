@@ -57,6 +57,7 @@ class RecordedTrial:
     left: dict[str, list[RecordedCall]] = field(default_factory=dict)
     """By the request: the recorded calls that none of ours has taken, in the order of asking."""
     taken: list[RecordedCall] = field(default_factory=list)
+    """The others."""
 
     @classmethod
     def open(cls, path: Path, source: AnyPath | None) -> RecordedTrial:

@@ -6,6 +6,7 @@ from math import fsum
 from statistics import fmean
 from typing import TYPE_CHECKING, Any
 
+from pytest_super.comparison.endings import causes
 from pytest_super.comparison.over_time import drift_of
 from pytest_super.gates.next_steps import compared_lines
 from pytest_super.report.table import WIDTH, table_lines
@@ -35,10 +36,11 @@ def comparison_lines(comparison: Comparison) -> Iterator[str]:
     yield one_line(f"baseline {told(baseline)}; candidate {told(candidate)}")
     yield from subject_lines(baseline.subject, candidate.subject)
     yield from table_lines([HEADS, *map(row_of, comparison.sets)], width=WIDTH)
-    yield from used_lines([task for one in comparison.sets for task in one.ran])
+    yield from used_lines(comparison.ran)
     for one in comparison.sets:
         for word in ("lost", "won"):
             yield from flip_lines(word, one.flipped(word))
+    yield from cause_lines(comparison)
     for reason, ids in comparison.left_out.items():
         yield one_line(f"left out, {reason}: {named(ids, MOST_NAMED)}")
     yield from map(printable_line, compared_lines(comparison))
@@ -140,6 +142,13 @@ def flip_lines(word: str, tasks: Sequence[ComparedTask]) -> Iterator[str]:
         yield one_line(f"{word:<4}  {task.id}  {mean_text(task.baseline)} -> {mean_text(task.candidate)}")
     if len(tasks) > MOST_NAMED:
         yield f"{word:<4}  and {len(tasks) - MOST_NAMED} more"
+
+
+def cause_lines(comparison: Comparison) -> Iterator[str]:
+    """Why tasks were not solved, in both runs."""
+    shares = [f"{cause} {100 * old:.0f} -> {100 * new:.0f} %" for cause, old, new in causes(comparison)]
+    if shares:
+        yield f"causes, of all trials: {', '.join(shares)}"
 
 
 def mean_text(task: TaskTrials) -> str:

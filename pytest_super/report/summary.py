@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass
 from functools import cached_property
 from statistics import fmean, stdev
@@ -77,6 +78,12 @@ def totals(runs: Collection[TrialResult]) -> Iterator[tuple[Field, float | None]
         if field.total:
             known = [value for run in runs if (value := field.number_of(run)) is not None]
             yield field, round(sum(known), 6) if known else None
+
+
+def cause_lines(results: Iterable[TrialResult]) -> Iterator[str]:
+    """How many trials each cause of misses has, most frequent first; nothing without any."""
+    if counts := Counter(result.cause for result in results if result.cause):
+        yield f"causes: {', '.join(f'{count} {cause}' for cause, count in counts.most_common())}"
 
 
 def mean_of(results: Iterable[TrialResult], metric: str) -> float | None:

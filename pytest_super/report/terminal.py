@@ -16,6 +16,7 @@ from pytest_super.report.repeats import repeat_lines
 from pytest_super.report.summary import (
     Group,
     agreements,
+    cause_lines,
     columns,
     rows,
     totals,
@@ -85,6 +86,7 @@ def summary_lines(
     yield from deceivable_lines(ended)
     yield from repeat_lines(whole, chosen_epochs)
     yield from agreement_lines(whole)
+    yield from cause_lines(ended)
     yield from unsolved_lines(results, folder or PurePath())
     yield from trouble_lines(afterwards or {})
     yield from unended_lines(results, not_run)

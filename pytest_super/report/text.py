@@ -72,7 +72,10 @@ def outcome_of(result: TrialResult) -> str:
     figures = score_of({name: value for name, value in result.metrics.items() if name != SUBMITTED.name})
     is_stuck = result.repeats >= MANY_REPEATS
     repeated = f"repeated one action with one observation {result.repeats} times" if is_stuck else ""
-    return "; ".join(filter(None, (figures, stop_of(result), repeated)))
+    # With a cause of what is submitted, it goes without saying that it was.
+    said = result.cause and result.stop_reason == "submitted"
+    why = ": ".join(filter(None, (result.cause, "" if said else stop_of(result))))
+    return "; ".join(filter(None, (figures, why, repeated)))
 
 
 def score_of(metrics: dict[str, float | None]) -> str:

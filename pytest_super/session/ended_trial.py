@@ -6,6 +6,7 @@ from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from pytest_super.errors import InfrastructureError
+from pytest_super.metrics.cause import cause_of
 from pytest_super.metrics.evidence import Evidence, Spent
 from pytest_super.metrics.registry import scored
 from pytest_super.model.completion import RunCostError
@@ -70,7 +71,8 @@ class EndedTrial:
             # After an error nothing is scored, so a metric that raised is not called again.
             **({} if error else self.scored(spent)),
         )
-        return replace(result, kept=self.kept(result))
+        why = cause_of(self.task, result, self.trial.submission)
+        return replace(result, cause=why, kept=self.kept(result))
 
     def facts_of_sandbox(self) -> dict[str, Any]:
         # A kernel of the project's own fixture has none.

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from pytest_super.errors import SuperError
 from pytest_super.session.item import RESULT, STORED
 from pytest_super.session.outcome import REQUEUED
 from pytest_super.session.run import RUN
@@ -53,4 +54,8 @@ def is_refused(item: pytest.Item) -> bool:
     result = item.stash.get(RESULT, None)
     if result is None or not result.recorded or STORED in item.stash:
         return False
-    return read_answers(item.config.stash[RUN].path / result.folder / FILE).has_refused_seal
+    try:
+        return read_answers(item.config.stash[RUN].path / result.folder / FILE).has_refused_seal
+    except SuperError:
+        # What has damaged the record has ended the trial, too.
+        return False

@@ -81,6 +81,8 @@ class TrialResult:
     )
     """The value of each [metric](metrics.md) by name, in the order of the columns, including your own; all
     `null` in an error."""
+    cause: Annotated[str, Field(absent="none", unmeasured=lambda result: not result.is_scored)] = ""
+    """[Why the task is not solved](metrics.md#causes), one of a closed list; empty if it is solved."""
     difference: Annotated[str, Field(label="wrong values", absent="none known")] = ""
     """The submission's values that are wrong, next to the gold ones: the first three, clipped."""
     submitted: Annotated[bool, ANSWERED] = False

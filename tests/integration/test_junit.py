@@ -54,6 +54,7 @@ def test_each_testcase_carries_its_figures_and_the_suite_the_totals(
         "super.model": "",
         "super.isolated": "0",
         "super.headline": "accuracy",
+        "super.cause": "",
         "super.difference": "",
         "super.steps": "3",
         "super.repeats": "1",
@@ -106,10 +107,12 @@ def trouble(super_task):
     }
     left = ("error", 'failed on teardown with "the engine has left"')
     assert told["right"] == [left]
-    assert told["wrong"] == [("failure", "accuracy 0; submitted; the answer is 0, not 42"), left]
+    assert told["wrong"] == [("failure", "accuracy 0; wrong value; the answer is 0, not 42"), left]
     failure = cases(suite)["wrong"].find("failure")
     assert failure is not None
-    assert failure.text == "accuracy 0; submitted; the answer is 0, not 42; trials/wrong/1.0/trajectory.ipynb"
+    assert (
+        failure.text == "accuracy 0; wrong value; the answer is 0, not 42; trials/wrong/1.0/trajectory.ipynb"
+    )
     assert told["engine"] == [("error", "the engine does not answer"), left]
     assert [tag for tag, _ in told["setup"]] == ["error"]
     assert properties(cases(suite)["setup"])["super.stop_reason"] == "error"
@@ -122,7 +125,7 @@ def test_a_miss_under_a_gate_is_skipped_with_the_reason(project: Project) -> Non
     suite = read_valid(project)
     skipped = cases(suite)["wrong"].find("skipped")
     assert skipped is not None
-    assert "missed: accuracy 0; submitted" in (skipped.get("message") or "")
+    assert "missed: accuracy 0; wrong value" in (skipped.get("message") or "")
     assert suite.get("skipped") == "1"
 
 

@@ -53,7 +53,7 @@ def test_a_metric_of_ten_lines_in_a_conftest_is_shown_stored_and_gated(
         [
             "set * solved * accuracy * submitted * cells * errors",
             "expert * 0.500 * 0.500 * 1.000 * 1.5 * 0",
-            "missed  wrong: accuracy 0, cells 1; submitted; *",
+            "missed  wrong: accuracy 0, cells 1; wrong value; *",
             "gate: passed, mean accuracy 0.5000 is at least 0.5",
             "gate: passed, mean cells 1.5000 is below 1.6",
         ]

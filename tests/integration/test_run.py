@@ -54,7 +54,7 @@ def test_each_kind_of_trial_has_its_outcome_and_numbers(project: Project, worker
             r"masked +data +1 +0\.000 +0\.000 +- +0\.000 +0",
             r"all +- +5 +0\.250",
             r"error   engine: the engine does not answer",
-            r"missed  raises_data: accuracy 0; the agent raised "
+            r"missed  raises_data: accuracy 0; agent failed: the agent raised "
             r"\(ValueError: agent bug; agent.py:12 in run\); /.*\.ipynb",
         ],
     )
@@ -91,7 +91,7 @@ def test_a_package_may_offer_an_agent_by_name(project: Project) -> None:
 def test_an_unsolved_task_fails_with_a_short_text_and_what_it_did_is_on_disk(project: Project) -> None:
     project.add_task("wrong", landmarks=["half", "done"])
     result = project.run()
-    figures = "accuracy 0, landmarks 0.5; submitted"
+    figures = "accuracy 0, landmarks 0.5; wrong value"
     missed = f"missed  wrong: {figures}; the answer is 0, not 42; missed landmark `done`; "
     path = project.latest.resolve() / "trials/wrong/1.0/trajectory.ipynb"
     assert [line for line in result.outlines if line.startswith(missed)] == [f"{missed}{path}"]
@@ -121,6 +121,7 @@ def test_an_unsolved_task_fails_with_a_short_text_and_what_it_did_is_on_disk(pro
         ("stopped", "submitted"),
         ("headline", "accuracy"),
         ("score", "accuracy 0, landmarks 0.5, submitted 1"),
+        ("cause", "wrong value"),
         ("wrong values", "the answer is 0, not 42"),
         ("landmark", "step 1: half"),
         ("landmark", "missed: done"),

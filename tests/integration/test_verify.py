@@ -58,7 +58,7 @@ def test_all_that_is_wrong_with_tasks_is_told(project: Project) -> None:
         "leaks   told: f1 (0.8127) of the answer: the pre-executed step 1, line 1",
         "leaks   told: f1 (0.8127) of the answer: the output of the pre-executed step 1, line 1",
         *(
-            f"fails   {name}: accuracy 0; submitted; trials/wrong/{epoch}.0/trajectory.jsonl; {WHY}"
+            f"fails   {name}: accuracy 0; wrong value; trials/wrong/{epoch}.0/trajectory.jsonl; {WHY}"
             for name, epoch in (("wrong", 1), ("wrong[2]", 2))
         ),
     ]

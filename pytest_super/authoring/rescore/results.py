@@ -12,6 +12,7 @@ from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
 from pytest_super.errors import SuperError
+from pytest_super.metrics.cause import cause_of
 from pytest_super.metrics.landmarks import LANDMARKS
 from pytest_super.metrics.registry import installed_metrics, scored
 from pytest_super.report.notebook import write_notebook
@@ -124,7 +125,8 @@ def new_result(old: TrialResult, again: Rescored | None) -> TrialResult:
         name: version for name, version in old.metric_versions.items() if name in others
     }
     fields |= fields_of_grading(again, task)
-    return replace(old, category=task.category, **facts, **fields)
+    new = replace(old, category=task.category, **facts, **fields)
+    return replace(new, cause=cause_of(task, new, evidence.submission))
 
 
 def fields_of_grading(again: Rescored, task: Task) -> dict[str, Any]:

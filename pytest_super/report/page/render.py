@@ -21,6 +21,7 @@ from pytest_super.report.page.charts import (
 )
 from pytest_super.report.page.figures import figures_of
 from pytest_super.report.page.stored import OUTCOMES
+from pytest_super.report.summary import cause_lines
 from pytest_super.words import one_line, printable, printable_line
 
 if TYPE_CHECKING:
@@ -122,6 +123,7 @@ def run_page(
         up=up,
         facts=list(shown_facts(run.facts)),
         counts=[(name, counts[name]) for name in OUTCOMES if counts[name]],
+        causes=list(cause_lines(trial.result for trial in run.trials)),
         invalid=why_invalid(run.ended, run.max_errors),
         figures=figures,
         has_intervals=any(one.bounds for row in figures.rows for one in row.figures),
