@@ -20,12 +20,13 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="processes are observed by /proc")
 
+# Half of the time that the script takes: under load, a process is seen late.
 TRAIN = Entrypoint(path="repo/train.py", min_seconds=0.5)
-WORK = "import time, sys\nif '--help' in sys.argv: sys.exit()\ntime.sleep(0.8)\nprint('done')\n"
+WORK = "import time, sys\nif '--help' in sys.argv: sys.exit()\ntime.sleep(1.0)\nprint('done')\n"
 FILES = {
     "repo/train.py": WORK,
     "repo/run.sh": "echo begin\npython train.py\n",
-    "repo/bin/python": "#!/bin/sh\nsleep 0.8\n",
+    "repo/bin/python": "#!/bin/sh\nsleep 1\n",
     "repo/other/train.py": WORK,
     "repo/pkg/mod.py": WORK,
     "repo/launch.py": "import subprocess, sys\nsubprocess.run([sys.executable, *sys.argv[1:]], check=True)\n",
@@ -92,13 +93,13 @@ def test_run_of_the_entrypoint_counts(kernel: Kernel, cell: str) -> None:
 @pytest.mark.parametrize(
     "cell",
     [
-        "if False:\n    !python train.py\ntime.sleep(0.8)",
+        "if False:\n    !python train.py\ntime.sleep(1.0)",
         "!true || python train.py; sleep 0.8",
         "!timeout 0.2 python train.py; sleep 0.8",
         "!PATH=$PWD/bin:$PATH python train.py",
         "!cp /bin/sleep bin/python3; cd bin; touch 0.8; ./python3 0.8 # train.py",
-        "!python -c 'import time; time.sleep(0.8)' train.py",
-        "!python -c 'import time; time.sleep(0.8)' < train.py",
+        "!python -c 'import time; time.sleep(1.0)' train.py",
+        "!python -c 'import time; time.sleep(1.0)' < train.py",
         "!python train.py --help; sleep 0.8",
         "!cat train.py; sleep 0.8",
         "!tail -f train.py & sleep 0.8; kill $!",
@@ -106,15 +107,15 @@ def test_run_of_the_entrypoint_counts(kernel: Kernel, cell: str) -> None:
         "!cp $(which tail) python3; sleep 0.8 & ./python3 --pid=$! -f train.py; rm python3",
         "!cp train.py copy.py; python copy.py",
         "!python other/train.py",
-        "!mkdir -p d/train.py; echo 'import time; time.sleep(0.8)' > d/train.py/__main__.py\n"
+        "!mkdir -p d/train.py; echo 'import time; time.sleep(1.0)' > d/train.py/__main__.py\n"
         "_ = subprocess.run(['python', 'train.py'], cwd='d')",
         "!cp $(which tail) bash; sleep 0.8 & ./bash --pid=$! -f train.py",
         "!cp $(which tail) bash; sleep 0.8 & ./bash --pid=$! -f < train.py",
-        INHERIT + "subprocess.run(['python', '-c', 'import time; time.sleep(0.8)'], pass_fds=[255])",
-        "_ = subprocess.run(['python', '-X', 'a' * 4090, '-c', 'import time; time.sleep(0.8)'],"
+        INHERIT + "subprocess.run(['python', '-c', 'import time; time.sleep(1.0)'], pass_fds=[255])",
+        "_ = subprocess.run(['python', '-X', 'a' * 4090, '-c', 'import time; time.sleep(1.0)'],"
         " stdin=open('train.py'))",
-        "!ln -s train.py timeit; python -X timeit -m timeit -n1 -r1 'import time; time.sleep(0.8)'",
-        "!ln -s train.py timeit.py; python -I -m timeit -n1 -r1 'import time; time.sleep(0.8)'; rm timeit.py",
+        "!ln -s train.py timeit; python -X timeit -m timeit -n1 -r1 'import time; time.sleep(1.0)'",
+        "!ln -s train.py timeit.py; python -I -m timeit -n1 -r1 'import time; time.sleep(1.0)'; rm timeit.py",
     ],
 )
 def test_what_only_looks_like_a_run_does_not_count(kernel: Kernel, cell: str) -> None:
