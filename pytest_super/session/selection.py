@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from pytest_super.session.settings import Settings
     from pytest_super.tasks.task import Task
 
+PAST_GATEWAY = "{tasks} with a network: an agent can ask a model past the gateway, and no record has that"
+
 
 def deselect(items: list[pytest.Item], config: pytest.Config, collected: Iterable[Task]) -> None:
     """Keep the tasks that the options ask for, and all items that are not tasks.
@@ -136,13 +138,16 @@ def selection_hints(settings: Settings, tasks: Iterable[Task], left: Collection[
         for name in settings.sets
         if name not in sets
     ]
-    chosen = {item.task.id for item in left if isinstance(item, TaskItem)}
+    tasks_left = {item.task.id: item.task for item in left if isinstance(item, TaskItem)}
+    chosen = tasks_left.keys()
     if settings.sample is not None and 0 < len(chosen) < settings.sample.size:
         there = counted(len(chosen), "task")
         hints.append(f"--super-sample={settings.sample.size} is more than there is: it takes all of {there}")
     if by_id and not left and not hints:
         there = f"their sets are {listed(sets)}; their categories are {listed(categories)}"
         hints.append(f"none of the {counted(len(by_id), 'task')} here is selected: {there}")
+    if settings.answers and (open_tasks := sum(bool(one.sandbox.network) for one in tasks_left.values())):
+        hints.append(PAST_GATEWAY.format(tasks=counted(open_tasks, "task")))
     return [printable(hint) for hint in hints]
 
 

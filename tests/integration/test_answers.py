@@ -229,6 +229,16 @@ class Agent:
 
 
 @pytest.mark.slow
+def test_tasks_that_can_ask_past_the_gateway_are_counted(talking: TalkingProject) -> None:
+    told = "1 task with a network: an agent can ask a model past the gateway, *"
+    talking.add_talk("a", "new one")
+    talking.add_talk("b", "new one", sandbox={"network": True})
+    talking.record()
+    talking.run(*FAIL).stdout.fnmatch_lines([told])
+    talking.run(*FAIL, "-k", "a.task").stdout.no_fnmatch_line(told)
+
+
+@pytest.mark.slow
 def test_a_run_with_recorded_answers_can_be_resumed(
     talking: TalkingProject, openai_environment: OpenAIServer
 ) -> None:
