@@ -118,11 +118,12 @@ def add(file: Path, run_folder: Path, *, with_answers: bool) -> None:
     added = side_of_run(run_folder, without=known)
     refuse_answers(added)
     found, left_out = with_run(side, added)
-    write_baseline(file, found)
     if with_answers:
+        # First: values whose answers are missing could not get them later.
         kept = found.tasks.keys() & added.tasks.keys() - {id for ids in left_out.values() for id in ids}
         after = {id: len(side.tasks[id].values) if id in side.tasks else 0 for id in sorted(kept)}
         trials = write_answers(file, side, run_folder, after, known)
         print(f"{archive_of(file).name}: further answers of {counted(trials, 'trial')}")
+    write_baseline(file, found)
     for reason, ids in left_out.items():
         print(one_line(f"not added, {reason}: {named(ids, MOST_NAMED)}"))

@@ -6,6 +6,7 @@ from collections import Counter
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, NamedTuple
 
+from pytest_super.model.failures import RETRIED
 from pytest_super.model.request_difference import RequestDifference, first_difference, nearest
 from pytest_super.store.answers import FILE, AnswerStore, TrialAnswers, read_answers
 from pytest_super.store.results import epoch_name, folder_name
@@ -14,6 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from pathlib import Path
 
+    from pytest_super.store.answers import RecordedCall
     from pytest_super.store.results import TrialResult
 
 # Requests that a trial makes more or less often than its counterpart.
@@ -58,8 +60,8 @@ def asked_trials(before: AnswerStore, now: StoredRun) -> Iterator[AskedTrial]:
 
 def asked_trial(trial: TrialResult, before: TrialAnswers, now: TrialAnswers) -> AskedTrial:
     known = AskedTrial(id=trial.id, epoch=trial.epoch)
-    left = Counter(call.asked for call in before.calls.values())
-    for call in now.calls.values():
+    left = Counter(call.asked for call in lasting(before))
+    for call in lasting(now):
         if not left[call.asked]:
             found = difference_at(before, now, call.number)
             return replace(known, call=call.number, difference=found, at=call.started)
@@ -67,6 +69,15 @@ def asked_trial(trial: TrialResult, before: TrialAnswers, now: TrialAnswers) -> 
     if left.total():
         return replace(known, call=len(now.calls) + 1, difference=RequestDifference(place=FEWER))
     return known
+
+
+def lasting(trial: TrialAnswers) -> Iterator[RecordedCall]:
+    """The calls, without those that the provider failed and that were asked again."""
+    calls = list(trial.calls.values())
+    for place, call in enumerate(calls):
+        has_failed = (call.end.get("error") or {}).get("code") in RETRIED
+        if not has_failed or all(later.asked != call.asked for later in calls[place + 1 :]):
+            yield call
 
 
 def difference_at(before: TrialAnswers, now: TrialAnswers, number: int) -> RequestDifference:

@@ -11,7 +11,8 @@ from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from pytest_super.comparison.side import trials_by_task
-from pytest_super.store.answers import FILE, AnswerStore
+from pytest_super.errors import SuperError
+from pytest_super.store.answers import BROKEN, FILE, AnswerStore
 from pytest_super.store.atomic_write import replacing
 from pytest_super.store.json_lines import disk_errors
 from pytest_super.store.results import folder_name
@@ -61,7 +62,12 @@ def write_answers(
 def copy_trials(archive: Path, file: zipfile.ZipFile) -> None:
     """Those of an archive, if there is one."""
     if archive.exists():
-        with zipfile.ZipFile(archive) as old:
-            for name in old.namelist():
-                if name.startswith("trials/"):
-                    file.writestr(name, old.read(name))
+        try:
+            with zipfile.ZipFile(archive) as old:
+                for name in old.namelist():
+                    if name.startswith("trials/"):
+                        file.writestr(name, old.read(name))
+        except BROKEN as error:
+            raise SuperError(
+                f"{archive} is damaged ({error}): remove it, or write the baseline anew with --with-answers"
+            ) from None

@@ -26,8 +26,8 @@ def causes(comparison: Comparison) -> Shares:
     """The causes of misses, the most frequent first; none if those of a side are not known."""
     sides = sides_of(comparison)
     before, after = counts = [summed(task.causes for task in side) for side in sides]
-    has_misses = [any(value < 1 for task in side for value in task.values) for side in sides]
-    if any(misses and not known for misses, known in zip(has_misses, counts, strict=True)):
+    misses = [sum(value < 1 for task in side for value in task.values) for side in sides]
+    if any(known.total() < number for number, known in zip(misses, counts, strict=True)):
         return []
     old, new = (sum(len(task.values) for task in side) for side in sides)
     shares = [(cause, before[cause] / old, after[cause] / new) for cause in before | after]

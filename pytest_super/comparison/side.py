@@ -200,7 +200,8 @@ def task_of(trials: Sequence[TrialResult], name: str, runs: Sequence[str]) -> Ta
         weight=first.weight,
         values=[one.headline_value or 0.0 for one in trials],
         of_runs=[by_run[run] for run in runs],
-        epochs=[0 if one.resumed_from else one.epoch for one in trials],
+        # One that was taken over with recorded answers has those of this run's record.
+        epochs=[0 if one.resumed_from and not one.recorded else one.epoch for one in trials],
         stops=dict(sorted(Counter(one.stop_reason for one in trials).items())),
         causes=dict(sorted(Counter(one.cause for one in trials if one.cause).items())),
         cost_usd=fmean(costs) if costs else None,

@@ -13,6 +13,7 @@ from pytest_super.gates.wording import (
     LOOK,
     RUN_ERRORS_AGAIN,
     RUN_MORE,
+    RUN_MORE_ANEW,
     RUN_MORE_LATER,
     UNDECIDABLE,
     decided_lines,
@@ -56,8 +57,13 @@ def next_lines(comparison: Comparison) -> Iterator[str]:
             run_more = RUN_MORE_LATER
             yield longer_baseline(one, more.baseline, more.epochs)
     if epochs:
+        most = max(epochs)
+        if comparison.candidate.answers:
+            # These trials do not count again, because further ones share the luck of their record.
+            most += comparison.candidate.epochs
+            run_more = RUN_MORE_ANEW if run_more == RUN_MORE else run_more
         # At least one look before the last.
-        most = max(*epochs, LEAST_EPOCHS + 1)
+        most = max(most, LEAST_EPOCHS + 1)
         option = f"--super-epochs={Epochs(LEAST_EPOCHS, most)}"
         yield run_more.format(command=command_with(option, comparison.candidate.arguments))
 

@@ -64,7 +64,9 @@ NOT_RUN = (
     "{share:.1f} % of their trials would be solved, a pass holds even if none were, and the run's "
     "figures are of the others alone"
 )
-PAIRED = "{set}: {pairs} got the baseline's recorded answers, and {differing} ended otherwise{few}"
+PAIRED = (
+    "{set}: {pairs} in pairs with the baseline's by its answers, of which {differing} ended otherwise{few}"
+)
 FEW_PAIRS = ": so few equal pairs rule out no drop of {margin:g} points"
 FOLDED = (
     "{trials} got answers to requests that differ in texts which are not compared: "
@@ -88,6 +90,7 @@ BASELINE_AGAIN = (
     "and write it anew (`pytest-super baseline update`)"
 )
 RUN_MORE = "to find out, run more epochs, which count together with these: {command}"
+RUN_MORE_ANEW = "to find out, run again with more epochs, which do not count together with these: {command}"
 RUN_MORE_LATER = "only then run more epochs, which count together with these: {command}"
 LONGER_BASELINE = (
     "{set}: the baseline's {has} limit this: first add {missing}{baseline_cost} by a run of its own "

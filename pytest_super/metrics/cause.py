@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from decimal import Decimal
 from enum import StrEnum
 from fractions import Fraction
@@ -40,6 +41,10 @@ class Cause(StrEnum):
 FACTORS = (100, 1000, 10**6, 10**9, 1024, 1024**2, 1024**3, 60, 3600)
 # Of one significant digit, any number is nearly the rounded value.
 LEAST_DIGITS = 2
+# With a sign of percent, or commas between thousands.
+NUMBER = re.compile(r"[-+]?(\d+|\d{1,3}(,\d{3})+)(\.\d+)? ?%?")
+# As Python writes them.
+WORDS = {"true": "true", "false": "false", "none": "null", "null": "null"}
 
 
 def cause_of(task: Task, result: TrialResult, submission: Any) -> str:
@@ -103,10 +108,10 @@ def has_other_keys(task: Task, wrong: Sequence[Judged], submission: Any) -> bool
     own = {place for place, _ in leaves(task.answer)}
     others = [value for place, value in leaves(submission) if place not in own]
     for leaf in wrong:
-        found = next((value for value in others if is_right(leaf.wanted, value, task.tolerance)), MISSING)
-        if found is MISSING:
+        found = (place for place, value in enumerate(others) if is_right(leaf.wanted, value, task.tolerance))
+        if (place := next(found, None)) is None:
             return False
-        others.remove(found)
+        del others[place]
     return True
 
 
@@ -131,8 +136,10 @@ def plain(value: Any) -> Any:
 
 
 def read(text: str) -> Any:
+    if NUMBER.fullmatch(text):
+        text = text.rstrip("% ").replace(",", "")
     try:
-        value = json.loads(text.removesuffix("%").replace(",", "") if text[:1].isdigit() else text)
+        value = json.loads(WORDS.get(text.casefold(), text))
     except (ValueError, RecursionError):
         return text.strip("'\"").casefold()
     return value.strip().casefold() if isinstance(value, str) else plain(value)

@@ -116,8 +116,8 @@ class Caller:
         under_way.add(call)
         try:
             with account.waiting.call():
-                self._record_request(call)
-                return await self._answer(call)
+                miss = self._record_request(call)
+                return await self._answer(call, miss)
         except (BudgetSpentError, ModelCallError) as error:
             self._record_end(call, error=error_data(error))
             raise
@@ -148,10 +148,14 @@ class Caller:
             request["seed"] = trial.epoch if request.get("seed") is None else request["seed"]
         return request
 
-    async def _answer(self, call: ModelCall) -> Answer:
+    async def _answer(self, call: ModelCall, miss: ModelCallError | None) -> Answer:
         def left() -> None:
             self._record(call, left_after=round(monotonic() - call.began, 3))
 
+        if miss is not None:
+            # A limit that would refuse the call ends the trial as it did when it was recorded.
+            async with self.ledger.reserve(call.trial.name, call.characters, call.most, is_paid=False):
+                raise miss
         if call.taken is not None:
             return await to_its_end(self._give(call, call.taken), left)
         try:
@@ -229,18 +233,19 @@ class Caller:
         if usage.cost_usd is None and self.settings.max_cost is not None:
             raise ModelCallError(Failure.FATAL, NO_PRICE.format(model=model))
 
-    def _record_request(self, call: ModelCall) -> None:
+    def _record_request(self, call: ModelCall) -> ModelCallError | None:
         """Write the call into its trial's record, and take a recorded answer for it if there is one.
 
-        Raises ModelCallError if the record cannot be used, or if the answer has to be there and is not.
+        Returns the failure if there has to be one and is none. Raises ModelCallError if the record cannot be
+        used.
         """
         if self.recorded is None:
-            return
+            return None
         parts = list(parts_of(call.asked.protocol, call.asked.request))
         with self._recording(call) as record:
             call.number, call.taken = record.ask(parts, started=call.started)
-            if call.taken is None and self.settings.needs_answers:
-                raise record.miss(parts, call.number)
+            is_miss = call.taken is None and self.settings.needs_answers
+            return record.miss(parts, call.number) if is_miss else None
 
     def _record_end(self, call: ModelCall, **facts: Any) -> None:
         """Write the answer or the failure, once: an answer can be refused afterwards."""

@@ -35,6 +35,10 @@ MISS = (
     "{path} has no answer to call {number}: {difference}. "
     "--super-answers-miss=live asks the model, and a run without --super-answers records anew"
 )
+NO_SOURCE = (
+    "the recorded run has no answers of this task in this epoch: "
+    "--super-answers-miss=live asks the model, and a run without --super-answers records anew"
+)
 
 
 class Taken(NamedTuple):
@@ -58,6 +62,8 @@ class RecordedTrial:
     """By the request: the recorded calls that none of ours has taken, in the order of asking."""
     taken: list[RecordedCall] = field(default_factory=list)
     """The others."""
+    under_way: int = 0
+    """Calls that have not ended."""
 
     @classmethod
     def open(cls, path: Path, source: AnyPath | None) -> RecordedTrial:
@@ -83,6 +89,7 @@ class RecordedTrial:
         asked = parts[-1].id
         found = self._take(parts)
         self.calls += 1
+        self.under_way += 1
         lines: list[dict[str, Any]] = [] if self.parts else [{"format": FORMAT}]
         before = ""
         for part in parts:
@@ -115,6 +122,7 @@ class RecordedTrial:
 
     def add(self, number: int, **facts: Any) -> None:
         """Write what became of a call. Raises OSError."""
+        self.under_way -= "answer" in facts or "error" in facts
         self._write([{"call": number, **facts}])
 
     def _write(self, lines: list[dict[str, Any]]) -> None:
@@ -122,7 +130,8 @@ class RecordedTrial:
 
     def miss(self, parts: Sequence[Part], number: int) -> ModelCallError:
         """Why a call that is not recorded ends its trial."""
-        assert self.source is not None
+        if self.source is None:
+            return ModelCallError(Failure.TRANSIENT, NO_SOURCE, is_final=True)
         difference = "it has no calls"
         asked = {part.id: AskedPart("", part.name, part.value, part.item) for part in parts}
         if call := nearest(self.source, asked, number):
@@ -151,8 +160,11 @@ class RecordedTrials:
                 source = None
             self._trials[name] = RecordedTrial.open(path, source)
         self._trials.move_to_end(name)
-        if len(self._trials) > MOST_TRIALS:
-            self._trials.popitem(last=False)
+        # A call under way is in memory alone: read again, its answer would be given once more.
+        idle = [one for one, trial in self._trials.items() if not trial.under_way]
+        for one in idle[: max(0, len(self._trials) - MOST_TRIALS)]:
+            if one != name:
+                del self._trials[one]
         return self._trials[name]
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -11,7 +12,7 @@ import pytest
 from pytest_super.comparison.baseline_answers import archive_of
 from pytest_super.errors import SuperError
 from pytest_super.store.answers import AnswerStore
-from pytest_super.store.stored_runs import find_run
+from pytest_super.store.stored_runs import find_run, run_folders
 
 if TYPE_CHECKING:
     from pytest_super.session.settings import Settings
@@ -33,11 +34,22 @@ def with_answers(settings: Settings) -> Settings:
         path = (
             Path(settings.answers).absolute()
             if is_archive
-            else find_run(settings.directory, settings.answers)
+            else run_named(settings.directory, settings.answers)
         )
         return taking(settings, path)
     except SuperError as error:
         raise pytest.UsageError(f"--super-answers={settings.answers}: {error}") from None
+
+
+def run_named(directory: Path, name: str) -> Path:
+    """The folder of a run; `latest` is the newest one that has asked its model itself. Raises SuperError."""
+    if name == "latest":
+        for folder in run_folders(directory):
+            with suppress(SuperError):
+                store = AnswerStore(folder)
+                if not store.facts().get("answers") and any(store.files()):
+                    return folder
+    return find_run(directory, name)
 
 
 def coupled(settings: Settings) -> Settings:

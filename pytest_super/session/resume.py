@@ -42,6 +42,7 @@ NOTE = "resumed.json"
 
 NOTHING_STORED = "nothing valid is stored"
 NOT_KNOWN = "a fixture, a hook or --super-mount takes part, whose changes cannot be noticed"
+OTHER_ANSWERS = "its model's answers come from another record"
 # By the name of a digest.
 DIFFERENT = {
     "subject": "the subject differs",
@@ -110,6 +111,8 @@ class ResumedRun:
         """Why the trial has to run; "" if the stored one stands for it."""
         if not is_known(item):
             return NOT_KNOWN
+        if stored.recorded and self.answers_of_stored != self._run.settings.answers_of:
+            return OTHER_ANSWERS
         try:
             what = self.expected(item).differs_from(stored)
         # What a hook raises here it raises in the trial as well, which then reports it.
@@ -124,6 +127,14 @@ class ResumedRun:
         if id(item.task) not in self._expected:
             self._expected[id(item.task)] = expected_of(item)
         return self._expected[id(item.task)]
+
+    @cached_property
+    def answers_of_stored(self) -> str:
+        """The run whose recorded answers the earlier run got; "" for none."""
+        try:
+            return str(json.loads((self._folder / "run.json").read_text(encoding="utf-8"))["answers"] or "")
+        except UNREADABLE:
+            return ""
 
     @cached_property
     def how_subject_differs(self) -> str:

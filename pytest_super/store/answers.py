@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import zipfile
+import zlib
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -22,6 +23,8 @@ if TYPE_CHECKING:
 
 AnyPath = Path | zipfile.Path
 """In a folder, or in an archive."""
+# What reading a damaged archive can raise.
+BROKEN = (OSError, zipfile.BadZipFile, zlib.error, EOFError)
 FORMAT = 1
 FILE = "answers.jsonl"
 # What is known of each answer.
@@ -119,14 +122,14 @@ class AnswerStore:
         self.path = path
         try:
             self._root: AnyPath = zipfile.Path(path) if path.is_file() else path
-        except (OSError, zipfile.BadZipFile) as error:
+        except BROKEN as error:
             raise SuperError(f"{path} is not an archive of answers: {error}") from None
 
     def facts(self) -> dict[str, Any]:
         """What run.json says. Raises SuperError."""
         try:
             return dict(json.loads((self._root / "run.json").read_text(encoding="utf-8")))
-        except UNREADABLE as error:
+        except (*UNREADABLE, *BROKEN) as error:
             raise SuperError(f"{self.path}: run.json cannot be read: {error!r}") from None
 
     def files(self) -> Iterator[AnyPath]:
@@ -166,7 +169,7 @@ def read_answers(path: AnyPath) -> TrialAnswers:
                 raise SuperError(f"{path}:{number}: not a line of a record of answers: {error!r}") from None
     except FileNotFoundError:
         pass
-    except (OSError, zipfile.BadZipFile) as error:
+    except BROKEN as error:
         raise SuperError(f"{path} cannot be read: {error}") from None
     return answers
 

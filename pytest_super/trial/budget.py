@@ -39,7 +39,9 @@ class Budget:
         self.recorded_usd = 0.0
         self.folded = 0
         self.recorded_seconds = 0.0
-        """What recorded answers took when they were recorded."""
+        """What recorded answers took when they were recorded, and have not taken now."""
+        self._passed: list[tuple[float, float]] = []
+        """The same at earlier times of the clock."""
         self.model_seconds = 0.0
         self.steps = 0
         # A meter that stays at zero: `float()` is 0.0.
@@ -139,15 +141,26 @@ class Budget:
         self.recorded += recorded
         self.recorded_usd += recorded_usd
         self.folded += folded
-        self.recorded_seconds += seconds if recorded else 0.0
         self.model_seconds += seconds
         if cost_usd is not None:
             self.cost_usd = (self.cost_usd or 0.0) + cost_usd
 
-    def charge_call(self, used: Usage, seconds: float) -> None:
-        """Count one call of the trial's own model, until `charge_usage` replaces it."""
+    def charge_call(self, used: Usage, seconds: float, began: float | None = None) -> None:
+        """Count one call of the trial's own model, until `charge_usage` replaces it.
+
+        `began` is the clock's time when it was asked; now, if it is left out.
+        """
         self._asked += used
         self.charge_model(**asdict(used), seconds=seconds)
+        if used.recorded:
+            self._pass_recorded(seconds, self.clock() if began is None else began)
+
+    def _pass_recorded(self, seconds: float, began: float) -> None:
+        """Let the time of a recorded answer pass, once for answers that were asked for at once."""
+        ahead = next((passed for when, passed in reversed(self._passed) if when < began), 0.0)
+        now = self.clock()
+        self.recorded_seconds = max(self.recorded_seconds, began + ahead + seconds - now)
+        self._passed.append((now, self.recorded_seconds))
 
     def charge_usage(self, booked: Usage) -> None:
         """Replace everything that `charge_call` has counted so far by `booked`, from the model's ledger."""

@@ -184,6 +184,7 @@ class ModelEndpoint:
             # A client that leaves cancels its call.
             request.when_gone(connection.break_off)
 
+        began = self._budget.clock()
         answer = model.forward(route, request.body, opened, stream.send, request.headers)
         if "error" in answer:
             raise self._error_of(answer["error"], route, stream)
@@ -192,7 +193,8 @@ class ModelEndpoint:
             for tool in answer["removed"]:
                 self._name(self._removed, tool)
             usage = Usage.from_data(answer)
-            self._charge(usage, answer["seconds"], (answer["exchange"], usage, answer["started"]))
+            told = answer["exchange"], usage, answer["started"]
+            self._charge(usage, answer["seconds"], told, began)
         return None if stream.end() else reply(answer["body"])
 
     def _error_of(self, error: dict[str, str], route: Route, stream: HeldStream) -> Exception:
@@ -204,8 +206,14 @@ class ModelEndpoint:
             return RefusedError(CODES.get(code, code), error["message"])
         return error_of(error)
 
-    def _charge(self, usage: Usage, seconds: float, told: tuple[dict[str, Any], Usage, str]) -> None:
-        """Charge a request, and tell of it.
+    def _charge(
+        self,
+        usage: Usage,
+        seconds: float,
+        told: tuple[dict[str, Any], Usage, str],
+        began: float | None = None,
+    ) -> None:
+        """Charge a request, and tell of it. `began` is the time of the budget's clock when it was asked.
 
         Raises BudgetSpentError if it spent the budget: its answer is then withheld.
         """
@@ -213,7 +221,7 @@ class ModelEndpoint:
             # After the end, the trial takes the totals from the model's ledger.
             if self._is_closed:
                 raise Gone
-            self._budget.charge_call(usage, seconds)
+            self._budget.charge_call(usage, seconds, began)
         self._on_call(*told)
         if limit := self._budget.spent_besides_compute():
             raise BudgetSpentError(limit)

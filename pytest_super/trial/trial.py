@@ -100,7 +100,7 @@ class Trial:
     def try_to_complete(self, messages: Sequence[Message], **parameters: Any) -> Completion:
         """Like `complete`, but a call that would exceed a limit only raises BudgetSpentError."""
         self._raise_if_over()
-        began = time.monotonic()
+        began, asked = time.monotonic(), self.budget.clock()
         with self.wall_limit.during_call(self.model), self._failures(), self.doing("model"):
             if self.model is None:
                 raise InfrastructureError("the agent needs a model: name one by --super-model")
@@ -111,7 +111,7 @@ class Trial:
                 raise
         # Once the log is closed, the trial has been charged from the model's ledger, which has this call.
         with self.wall_limit.put_off(), self._log.open():
-            self.budget.charge_call(completion.usage, completion.seconds)
+            self.budget.charge_call(completion.usage, completion.seconds, asked)
         self._raise_if_over()
         return completion
 

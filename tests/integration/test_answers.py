@@ -183,6 +183,26 @@ def test_recorded_answers_lengthen_no_limit(
 
 
 @pytest.mark.slow
+def test_a_trial_that_a_limit_ended_is_ended_by_it_again(talking: TalkingProject) -> None:
+    # The first request fits, and what it has used says that the second one does not.
+    long = "x" * 4000
+    talking.add_talk("a", "new one", long, limits={"tokens": 300})
+    assert talking.record()["a[1]"]["stop_reason"] == "tokens"
+    talking.run(*FAIL)
+    assert [talking.results["a[1]"][name] for name in ("stop_reason", "error")] == ["tokens", None]
+
+
+@pytest.mark.slow
+def test_a_trial_that_was_not_recorded_says_so(talking: TalkingProject) -> None:
+    talking.add_talk("a", "new one")
+    talking.record()
+    talking.run(*FAIL, "--super-epochs=2")
+    assert talking.results["a[2]"]["error"].startswith(
+        "the recorded run has no answers of this task in this epoch: "
+    )
+
+
+@pytest.mark.slow
 def test_further_attempts_and_what_was_learned_are_recorded(
     talking: TalkingProject, openai_environment: OpenAIServer
 ) -> None:
@@ -299,8 +319,11 @@ def test_a_run_with_recorded_answers_gives_none_and_makes_no_baseline(
     talking.add_talk("a", "new one")
     talking.record()
     talking.run(*FAIL)
-    result = talking.run("--super-answers=latest", MODEL)
+    result = talking.run(f"--super-answers={talking.latest.resolve().name}", MODEL)
     result.stderr.fnmatch_lines(["*got its answers from 2*: name that one"])
+    # The newest one that has answers of its own.
+    talking.run("--super-answers=latest", "--super-answers-miss=fail")
+    assert talking.results["a[1]"]["recorded"] == 1
     for more in ((), ("--add",)):
         assert main(["baseline", "update", str(talking.latest), *more]) == 1
         main(["baseline", "update", str(talking.path / ".super/runs/first")])
@@ -420,7 +443,7 @@ def test_an_agent_that_asks_the_same_passes_and_costs_nothing(
     assert result.ret == 0
     # Those by which the model is known again.
     assert len(openai_environment.requests) == asked + 10
-    pairs = "expert: 32 trials got the baseline's recorded answers, and 0 ended otherwise"
+    pairs = "expert: 32 trials in pairs with the baseline's by its answers, of which 0 ended otherwise"
     result.stdout.fnmatch_lines(
         [
             "super: *, answers of 2* (10 requests asked again, same model), *",
@@ -438,7 +461,7 @@ def test_fewer_than_31_equal_pairs_rule_out_no_drop_of_ten_points(coupled: Talki
     result.stdout.fnmatch_lines(
         [
             "expert: cannot tell, *",
-            "expert: 28 trials got the *: so few equal pairs rule out no drop of 10 points",
+            "expert: 28 trials in pairs *: so few equal pairs rule out no drop of 10 points",
         ]
     )
 
@@ -548,6 +571,36 @@ def test_a_damaged_archive_is_refused(coupled: TalkingProject) -> None:
 
 
 @pytest.mark.slow
+def test_nothing_is_added_to_a_baseline_whose_archive_is_damaged(
+    coupled: TalkingProject, capsys: pytest.CaptureFixture[str]
+) -> None:
+    archive, baseline = coupled.path / "baseline.answers.zip", coupled.path / "baseline.json"
+    whole, before = archive.read_bytes(), baseline.read_text()
+    coupled.run(MODEL)
+    # In the midst of the compressed answers, whose index stays.
+    archive.write_bytes(whole[:60] + bytes(40) + whole[100:])
+    add = ["baseline", "update", str(coupled.latest), "--add", "--with-answers"]
+    assert main(add) == 1
+    assert "baseline.answers.zip is damaged" in capsys.readouterr().err
+    assert baseline.read_text() == before
+    archive.write_bytes(whole)
+    assert main(add) == 0
+
+
+@pytest.mark.slow
+def test_a_resumed_run_keeps_its_pairs(coupled: TalkingProject) -> None:
+    (coupled.path / "conftest.py").unlink()
+    coupled.run(MODEL, "--super-epochs=8")
+    assert main(["baseline", "update", str(coupled.latest), "--with-answers"]) == 0
+    coupled.run(MODEL, BASELINE, "--super-epochs=8", "-k", "a or b")
+    result = coupled.run(MODEL, BASELINE, "--super-epochs=8", "--super-resume=latest")
+    result.stdout.fnmatch_lines(["resume: * trials taken over *", "expert: 32 trials in pairs *"])
+    # Without that record, they would be trials of another kind.
+    result = coupled.run(MODEL, "--super-epochs=8", "--super-resume=latest", "--super-answers=none")
+    result.stdout.fnmatch_lines(["resume: no trial taken over *: its model's answers come from another *"])
+
+
+@pytest.mark.slow
 def test_answers_of_further_runs_are_those_of_further_epochs(
     coupled: TalkingProject, openai_environment: OpenAIServer, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -558,7 +611,7 @@ def test_answers_of_further_runs_are_those_of_further_epochs(
     asked = len(openai_environment.requests)
     result = coupled.run(MODEL, BASELINE, "--super-epochs=10")
     assert len(openai_environment.requests) == asked + 10
-    result.stdout.fnmatch_lines(["expert: 40 trials got the baseline's *, and 0 ended otherwise"])
+    result.stdout.fnmatch_lines(["expert: 40 trials in pairs *, of which 0 ended otherwise"])
     # A new baseline without answers has none beside it.
     assert main(["baseline", "update", str(coupled.latest)]) == 1
     coupled.run(MODEL)

@@ -217,6 +217,22 @@ def test_costs_and_model_seconds_add_up_and_an_unknown_cost_is_none() -> None:
     assert facts == (21, 42, 0.5, 5.5)
 
 
+def test_the_time_of_recorded_answers_passes_once_for_those_that_were_asked_for_at_once() -> None:
+    clock = Clock()
+    spent = metered(clock, wall=1000)
+    clock.pass_time(1)
+    for _ in range(8):
+        spent.charge_call(Usage(recorded=1), 300.0, began=clock.wall)
+    assert spent.wall_seconds == 301
+    clock.pass_time(2)
+    spent.charge_call(Usage(recorded=1), 10.0, began=clock.wall)
+    assert spent.wall_seconds == 313
+    # Asked for before the last one came, and answered after it.
+    spent.charge_call(Usage(recorded=1), 15.0, began=clock.wall - 1)
+    assert spent.wall_seconds == 317
+    assert spent.model_seconds == 8 * 300 + 25
+
+
 def test_of_several_limits_that_are_reached_the_first_is_named() -> None:
     clock = Clock()
     spent = metered(clock, compute=1, wall=1, steps=1, tokens=1, cost=1)

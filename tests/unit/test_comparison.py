@@ -513,6 +513,25 @@ def test_the_causes_of_misses_are_shown_with_their_shares_of_all_trials() -> Non
     )
 
 
+def test_causes_of_some_trials_alone_say_nothing() -> None:
+    old = side("old", many([1, 0, 0], causes={"wrong value": 1}))
+    new = side("new", many([1, 0, 0], causes={"wrong value": 2}))
+    assert not any("causes" in line for line in comparison_lines(compare(old, new, 0.1)))
+
+
+def test_runs_with_recorded_answers_are_told_to_run_again_with_more_epochs() -> None:
+    old, new = side("old", many([1, 0] * 5, tasks=11)), side("new", many([1, 0], tasks=11))
+
+    def advice(candidate: Side) -> str:
+        return list(comparison_lines(compare(old, candidate, 0.2)))[-1]
+
+    assert advice(new).endswith("run more epochs, which count together with these: --super-epochs=2-10")
+    told = advice(replace(new, answers="another"))
+    assert told == (
+        "to find out, run again with more epochs, which do not count together with these: --super-epochs=2-12"
+    )
+
+
 def test_stop_reasons_that_changed_are_named_beside_the_verdict() -> None:
     old = side("old", many([1, 1, 0], stops={"submitted": 3}))
     new = side("new", many([1, 0, 0], stops={"submitted": 2, "agent_error": 1}))

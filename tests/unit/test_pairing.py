@@ -86,6 +86,9 @@ def test_a_stored_run_knows_the_epochs_of_its_own_trials() -> None:
     ]
     found = side_of("run", {}, results).tasks["mean"]
     assert (found.epochs, found.by_epoch) == ([0, 2], {2: 1})
+    # With recorded answers, which are those of the same record.
+    taken = side_of("run", {}, [a_result(epoch=3, resumed_from="other", recorded=2)]).tasks["mean"]
+    assert taken.by_epoch == {3: 0}
 
 
 def test_the_answers_of_further_runs_are_numbered_like_their_values(tmp_path: Path) -> None:

@@ -161,6 +161,21 @@ def test_a_run_of_many_trials_keeps_few_of_them_in_memory(tmp_path: Path) -> Non
     assert [texts_of(of(trials, name), "q") for name in names[:2]] == [["2"]] * 2
 
 
+def test_a_trial_with_a_call_under_way_stays_in_memory(tmp_path: Path) -> None:
+    folder = tmp_path / "source/trials/a/1.0"
+    folder.mkdir(parents=True)
+    recorded(folder / FILE, ("q", "1"), ("q", "2"))
+    trials = RecordedTrials(tmp_path / "own", AnswerStore(tmp_path / "source"))
+    trial = of(trials, "a/1.0")
+    number, taken = trial.ask(asked("q"))
+    assert taken is not None
+    for other in range(MOST_TRIALS + 1):
+        texts_of(of(trials, f"t{other}/1.0"), "q")
+    # Each answer is given once.
+    assert texts_of(of(trials, "a/1.0"), "q") == ["2"]
+    end(trial, number, "1")
+
+
 def test_the_last_rerun_of_a_trial_gives_its_answers(tmp_path: Path) -> None:
     for rerun, answer in (("1.0", "died"), ("1.1", "again"), ("2.0", "epoch"), ("10.0", "tenth")):
         (tmp_path / "trials/a" / rerun).mkdir(parents=True)
