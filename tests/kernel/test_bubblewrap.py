@@ -296,6 +296,8 @@ class Agent:
                 pid, _, rest = stat.read_text().partition(" (bwrap) ")
                 if rest and int(rest.split()[1]) == os.getpid():
                     os.kill(int(pid), signal.SIGKILL)
+            # Its children end a moment later.
+            trial.execute("import time; time.sleep(5)")
         trial.execute("2")
         trial.submit(42)
 """

@@ -158,7 +158,7 @@ def test_background_run_counts_in_the_cell_in_which_it_has_ended(kernel: Kernel)
 OTHERS = r"""%%bash
 printf 'sleep 1; print "done\n";' > train.pl && cp train.pl copy.pl && printf 'sleep 1; exit 3' > fails.pl
 printf '#!/usr/bin/perl\nsleep 1' > direct.pl && chmod +x direct.pl
-printf 'setTimeout(() => console.log("done"), 900)' > train.js
+printf 'setTimeout(() => console.log("done"), 1500)' > train.js
 mkdir -p build && cp $(which sleep) build/train && cp $(which sleep) build/train.pl"""
 
 
@@ -170,8 +170,8 @@ mkdir -p build && cp $(which sleep) build/train && cp $(which sleep) build/train
         ("!sh -c 'perl train.pl; true'", "repo/train.pl", 1.0),
         ("!./direct.pl", "repo/direct.pl", 1.0),
         ("!node train.js --epochs 1", "repo/train.js", 1.0),
-        ("!build/train 0.9", "repo/build/train", 1.0),
-        ("!cd build && nohup ./train 0.9 >log 2>&1 & wait", "repo/build/train", 1.0),
+        ("!build/train 1.5", "repo/build/train", 1.0),
+        ("!cd build && nohup ./train 1.5 >log 2>&1 & wait", "repo/build/train", 1.0),
         ("!perl fails.pl", "repo/fails.pl", 0.0),
         ("!perl copy.pl", "repo/train.pl", 0.0),
         ("!perl -e 'sleep 1' train.pl", "repo/train.pl", 0.0),
@@ -182,7 +182,7 @@ mkdir -p build && cp $(which sleep) build/train && cp $(which sleep) build/train
         ("!python -c 'import time; time.sleep(0.9)' train.pl", "repo/train.pl", 0.0),
         ("!build/train.pl 0.9", "repo/build/train.pl", 0.0),
         ("!sleep 0.9; ls -l build/train", "repo/build/train", 0.0),
-        ("!build/train 0.9; false", "repo/build/train", 1.0),
+        ("!build/train 1.5; false", "repo/build/train", 1.0),
         ("!timeout 0.7 build/train 9", "repo/build/train", 0.0),
     ],
 )
