@@ -75,8 +75,7 @@ def lasting(trial: TrialAnswers) -> Iterator[RecordedCall]:
     """The calls, without those that the provider failed and that were asked again."""
     calls = list(trial.calls.values())
     for place, call in enumerate(calls):
-        has_failed = (call.end.get("error") or {}).get("code") in RETRIED
-        if not has_failed or all(later.asked != call.asked for later in calls[place + 1 :]):
+        if call.failure not in RETRIED or all(later.asked != call.asked for later in calls[place + 1 :]):
             yield call
 
 

@@ -61,13 +61,14 @@ def write_answers(
 
 def copy_trials(archive: Path, file: zipfile.ZipFile) -> None:
     """Those of an archive, if there is one."""
-    if archive.exists():
-        try:
-            with zipfile.ZipFile(archive) as old:
-                for name in old.namelist():
-                    if name.startswith("trials/"):
-                        file.writestr(name, old.read(name))
-        except BROKEN as error:
-            raise SuperError(
-                f"{archive} is damaged ({error}): remove it, or write the baseline anew with --with-answers"
-            ) from None
+    if not archive.exists():
+        return
+    try:
+        with zipfile.ZipFile(archive) as old:
+            for name in old.namelist():
+                if name.startswith("trials/"):
+                    file.writestr(name, old.read(name))
+    except BROKEN as error:
+        raise SuperError(
+            f"{archive} is damaged ({error}): remove it, or write the baseline anew with --with-answers"
+        ) from None

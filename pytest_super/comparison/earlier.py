@@ -76,9 +76,8 @@ def earlier_runs(directory: Path, run: str, subject: Mapping[str, Any], baseline
             if facts.get("baseline") != baseline or digest(facts["subject"]) != wanted:
                 continue
             # Trials with answers of one record are alike beyond the subject.
-            trials += (
-                [] if facts.get("answers") else [one for one in ended_trials(folder) if not one.recorded]
-            )
+            if not facts.get("answers"):
+                trials += [one for one in ended_trials(folder) if not one.recorded]
             looks += was_compared(folder)
         # A damaged run has no trials that count.
         except UNREADABLE:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from math import sqrt
 from typing import TYPE_CHECKING
 
+from pytest_super.comparison.side import summed
+
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections import Counter
 
     from pytest_super.comparison.comparison import Comparison
     from pytest_super.comparison.side import TaskTrials
@@ -37,10 +38,6 @@ def causes(comparison: Comparison) -> Shares:
 def sides_of(comparison: Comparison) -> tuple[list[TaskTrials], list[TaskTrials]]:
     ran = comparison.ran
     return [task.baseline for task in ran], [task.candidate for task in ran]
-
-
-def summed(counts: Iterable[dict[str, int]]) -> Counter[str]:
-    return sum(map(Counter, counts), Counter[str]())
 
 
 def changed_shares(before: Counter[str], after: Counter[str]) -> Shares:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from datetime import date
 from typing import TYPE_CHECKING
 
+from pytest_super.comparison.side import summed
 from pytest_super.digests import digest
 from pytest_super.errors import SuperError
 from pytest_super.statistics.baseline import DRIFT, MOST_OF_MARGIN, chance_of_no_drift, standard_error
@@ -97,8 +98,8 @@ def joined(
         values=[value for one, _ in parts for value in one.values],
         of_runs=[by_run[run] for run in runs],
         epochs=[],
-        stops=dict(sum((Counter(one.stops) for one, _ in parts), Counter())),
-        causes=dict(sum((Counter(one.causes) for one, _ in parts), Counter())),
+        stops=dict(summed(one.stops for one, _ in parts)),
+        causes=dict(summed(one.causes for one, _ in parts)),
         cost_usd=sum(cost * n for cost, n in costs) / sum(n for _, n in costs) if costs else None,
         tokens=sum(one.tokens * len(one.values) for one, _ in parts) / number,
         seconds=sum(one.seconds * len(one.values) for one, _ in parts) / number,

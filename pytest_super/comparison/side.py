@@ -208,3 +208,7 @@ def task_of(trials: Sequence[TrialResult], name: str, runs: Sequence[str]) -> Ta
         tokens=fmean(one.tokens for one in trials),
         seconds=fmean(one.wall_seconds - one.waited_seconds for one in trials),
     )
+
+
+def summed(counts: Iterable[dict[str, int]]) -> Counter[str]:
+    return sum(map(Counter, counts), Counter[str]())

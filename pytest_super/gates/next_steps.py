@@ -47,7 +47,9 @@ def next_lines(comparison: Comparison) -> Iterator[str]:
         yield errors_again(
             comparison, comparison.candidate if comparison.candidate.errors else comparison.baseline
         )
-    epochs, run_more = [], RUN_MORE
+    # Trials with recorded answers do not count again: further ones share the luck of their record.
+    is_anew = bool(comparison.candidate.answers)
+    epochs, run_more = [], RUN_MORE_ANEW if is_anew else RUN_MORE
     for one, more in ((one, one.more) for one in comparison.sets if one.more is not None):
         if more.epochs is None:
             yield UNDECIDABLE.format(set=one.set)
@@ -57,13 +59,8 @@ def next_lines(comparison: Comparison) -> Iterator[str]:
             run_more = RUN_MORE_LATER
             yield longer_baseline(one, more.baseline, more.epochs)
     if epochs:
-        most = max(epochs)
-        if comparison.candidate.answers:
-            # These trials do not count again, because further ones share the luck of their record.
-            most += comparison.candidate.epochs
-            run_more = RUN_MORE_ANEW if run_more == RUN_MORE else run_more
         # At least one look before the last.
-        most = max(most, LEAST_EPOCHS + 1)
+        most = max(max(epochs) + is_anew * comparison.candidate.epochs, LEAST_EPOCHS + 1)
         option = f"--super-epochs={Epochs(LEAST_EPOCHS, most)}"
         yield run_more.format(command=command_with(option, comparison.candidate.arguments))
 

@@ -160,12 +160,15 @@ class RecordedTrials:
                 source = None
             self._trials[name] = RecordedTrial.open(path, source)
         self._trials.move_to_end(name)
-        # A call under way is in memory alone: read again, its answer would be given once more.
-        idle = [one for one, trial in self._trials.items() if not trial.under_way]
-        for one in idle[: max(0, len(self._trials) - MOST_TRIALS)]:
-            if one != name:
-                del self._trials[one]
+        if len(self._trials) > MOST_TRIALS:
+            self._forget_idle(but=name)
         return self._trials[name]
+
+    def _forget_idle(self, but: str) -> None:
+        # A call under way is in memory alone: read again, its answer would be given once more.
+        idle = [name for name, trial in self._trials.items() if not trial.under_way and name != but]
+        for name in idle[: len(self._trials) - MOST_TRIALS]:
+            del self._trials[name]
 
 
 def reruns_before(path: Path) -> Iterator[Path]:
@@ -186,8 +189,7 @@ def seals(value: Any) -> set[str]:
 
 
 def can_be_taken(call: RecordedCall) -> bool:
-    error = call.end.get("error") or {}
-    return "answer" in call.end or error.get("code") in OF_THE_REQUEST
+    return "answer" in call.end or call.failure in OF_THE_REQUEST
 
 
 def answer_of(taken: Taken) -> Answer:

@@ -131,10 +131,15 @@ class ResumedRun:
     @cached_property
     def answers_of_stored(self) -> str:
         """The run whose recorded answers the earlier run got; "" for none."""
+        return str(self.facts_of_stored.get("answers") or "")
+
+    @cached_property
+    def facts_of_stored(self) -> dict[str, Any]:
+        """What run.json of the earlier run says; empty if it cannot be read."""
         try:
-            return str(json.loads((self._folder / "run.json").read_text(encoding="utf-8"))["answers"] or "")
+            return dict(json.loads((self._folder / "run.json").read_text(encoding="utf-8")))
         except UNREADABLE:
-            return ""
+            return {}
 
     @cached_property
     def how_subject_differs(self) -> str:
@@ -143,8 +148,7 @@ class ResumedRun:
         from pytest_super.report.comparison import subject_lines
 
         try:
-            before = json.loads((self._folder / "run.json").read_text(encoding="utf-8"))["subject"]
-            return ", ".join(subject_lines(dict(before), self._run.subject))
+            return ", ".join(subject_lines(dict(self.facts_of_stored["subject"]), self._run.subject))
         except UNREADABLE:
             return ""
 

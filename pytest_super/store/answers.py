@@ -68,6 +68,11 @@ class RecordedCall:
     end: dict[str, Any] = field(default_factory=dict)
     """The `answer` with its facts, or the `error`; empty if the process died before."""
 
+    @property
+    def failure(self) -> str:
+        """The code of its error; "" without one."""
+        return str((self.end.get("error") or {}).get("code", ""))
+
 
 @dataclass(kw_only=True)
 class TrialAnswers:
@@ -85,7 +90,7 @@ class TrialAnswers:
     @property
     def has_refused_seal(self) -> bool:
         """Whether the provider did not accept what is sealed in an answer from another record."""
-        return any((call.end.get("error") or {}).get("code") == "sealed" for call in self.calls.values())
+        return any(call.failure == "sealed" for call in self.calls.values())
 
     def asked(self, number: int) -> dict[str, Any]:
         """The request of a call, without what does not shape its answer."""

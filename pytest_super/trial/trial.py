@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import time
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -100,18 +99,18 @@ class Trial:
     def try_to_complete(self, messages: Sequence[Message], **parameters: Any) -> Completion:
         """Like `complete`, but a call that would exceed a limit only raises BudgetSpentError."""
         self._raise_if_over()
-        began, asked = time.monotonic(), self.budget.clock()
+        began = self.budget.clock()
         with self.wall_limit.during_call(self.model), self._failures(), self.doing("model"):
             if self.model is None:
                 raise InfrastructureError("the agent needs a model: name one by --super-model")
             try:
                 completion = self.model.complete(messages, **parameters)
             except BaseException:
-                self.budget.model_seconds += time.monotonic() - began
+                self.budget.model_seconds += self.budget.clock() - began
                 raise
         # Once the log is closed, the trial has been charged from the model's ledger, which has this call.
         with self.wall_limit.put_off(), self._log.open():
-            self.budget.charge_call(completion.usage, completion.seconds, asked)
+            self.budget.charge_call(completion.usage, completion.seconds, began)
         self._raise_if_over()
         return completion
 
