@@ -23,6 +23,7 @@ COMMANDS = (
     "mask-functions",
     "generate",
     "rescore",
+    "why",
     "stats",
     "view",
     "export",

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pytest_super.commands.json_file import write_json
+from pytest_super.commands.pytest_options import add_pytest_options, pytest_options
 from pytest_super.commands.sandboxes import kernel_starter
 from pytest_super.commands.task_files import add_paths, valid_tasks
 from pytest_super.options import SETS
@@ -19,14 +20,6 @@ if TYPE_CHECKING:
     from pytest_super.tasks.task import Task
 
 HELP = "find tasks that fail with their own solution, are flaky, or leak their answer"
-# Options that are passed on to pytest, where their names begin with `super-`.
-PASSED_ON = {
-    "sandbox": "the provider of sandboxes (default: auto)",
-    "image": "the container image",
-    "ca-bundle": "certificates that pip, git and requests trust in sandboxes",
-    "pip-config": "a pip.conf for sandboxes",
-    "mount": "a folder that sandboxes see, as HOST:INSIDE; can be repeated",
-}
 DIRECTORY = Path(".super/verify")
 
 
@@ -43,12 +36,10 @@ def add_arguments(parser: ArgumentParser) -> None:
         "--functions", type=int, metavar="N", help="prove only N functions of each paper, drawn at random"
     )
     parser.add_argument("--json", type=Path, metavar="FILE", help="also write the findings to this file")
-    parser.add_argument("-n", dest="workers", metavar="N", help="workers, as for pytest-xdist")
     parser.add_argument(
         "--dir", type=Path, default=DIRECTORY, metavar="DIR", help=f"for the run's results ({DIRECTORY})"
     )
-    for name, meaning in PASSED_ON.items():
-        parser.add_argument(f"--{name}", action="append", dest=name, metavar="VALUE", help=meaning)
+    add_pytest_options(parser)
 
 
 def run(arguments: Namespace) -> int:
@@ -73,7 +64,7 @@ def verify_by_gold(tasks: Sequence[Task], arguments: Namespace, *, has_papers: b
     from pytest_super.authoring.verify.verification import verification_data, verification_lines, verify
     from pytest_super.report.live_command import LiveCommand
 
-    options = pytest_options(arguments, has_papers=has_papers)
+    options = options_of(arguments, has_papers=has_papers)
     folder = arguments.stored or run_gold(arguments.paths, options, arguments.dir)
     with LiveCommand(lambda: "reading the trials and what their agents see"):
         verification = verify(tasks, read_gold(folder))
@@ -108,9 +99,7 @@ def workers_of(text: str | None) -> int:
     return int(text) if text and text.isdecimal() and int(text) else os.cpu_count() or 1
 
 
-def pytest_options(arguments: Namespace, *, has_papers: bool) -> list[str]:
-    passed = [f"--super-{name}={value}" for name in PASSED_ON for value in getattr(arguments, name) or ()]
-    workers = [f"-n{arguments.workers}"] if arguments.workers else []
+def options_of(arguments: Namespace, *, has_papers: bool) -> list[str]:
     # Papers are proven in another way.
     sets = [f"--super-set={name}" for name in SETS if name != "functions"] if has_papers else []
-    return [f"--super-epochs={arguments.epochs}", *workers, *passed, *sets]
+    return [f"--super-epochs={arguments.epochs}", *pytest_options(arguments), *sets]

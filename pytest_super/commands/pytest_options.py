@@ -1,0 +1,29 @@
+"""Options of commands that run pytest, which get them as its own."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from argparse import ArgumentParser, Namespace
+
+# With names that begin with `super-`.
+PASSED_ON = {
+    "sandbox": "the provider of sandboxes (default: auto)",
+    "image": "the container image",
+    "ca-bundle": "certificates that pip, git and requests trust in sandboxes",
+    "pip-config": "a pip.conf for sandboxes",
+    "mount": "a folder that sandboxes see, as HOST:INSIDE; can be repeated",
+}
+
+
+def add_pytest_options(parser: ArgumentParser) -> None:
+    parser.add_argument("-n", dest="workers", metavar="N", help="workers, as for pytest-xdist")
+    for name, meaning in PASSED_ON.items():
+        parser.add_argument(f"--{name}", action="append", dest=name, metavar="VALUE", help=meaning)
+
+
+def pytest_options(arguments: Namespace) -> list[str]:
+    workers = [f"-n{arguments.workers}"] if arguments.workers else []
+    passed = [f"--super-{name}={value}" for name in PASSED_ON for value in getattr(arguments, name) or ()]
+    return [*workers, *passed]

@@ -1,0 +1,57 @@
+"""`pytest-super why`: at which step did a trial lose its task?"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from pytest_super.commands.pytest_options import add_pytest_options, pytest_options
+from pytest_super.commands.task_files import valid_tasks
+from pytest_super.errors import SuperError
+
+if TYPE_CHECKING:
+    from argparse import ArgumentParser, Namespace
+
+HELP = "find the steps at which the unsolved trials of a run lost their tasks"
+DIRECTORY = Path(".super/why")
+
+
+def add_arguments(parser: ArgumentParser) -> None:
+    parser.epilog = "Exit status: 0 each trial has an answer, 1 of some nothing can be told."
+    parser.add_argument("run_folder", type=Path, metavar="RUN", help="the folder of a stored run")
+    parser.add_argument("names", nargs="*", metavar="TASK", help="tasks or trials (default: all unsolved)")
+    parser.add_argument(
+        "--tasks",
+        action="append",
+        type=Path,
+        metavar="PATH",
+        help="the task files, or folders of them (default: tasks)",
+    )
+    parser.add_argument(
+        "--dir", type=Path, default=DIRECTORY, metavar="DIR", help=f"for what is tried ({DIRECTORY})"
+    )
+    add_pytest_options(parser)
+
+
+def run(arguments: Namespace) -> int:
+    from pytest_super.authoring.why.lines import answer_lines, refused_line
+    from pytest_super.authoring.why.rounds import search_all
+    from pytest_super.authoring.why.search import CannotTell
+    from pytest_super.authoring.why.trials import lost_trial, unsolved_trials
+
+    run_folder = arguments.run_folder.resolve()
+    tasks = {task.id: task for task in valid_tasks(arguments.tasks or [Path("tasks")])}
+    trials, refused = [], 0
+    for result in unsolved_trials(run_folder, arguments.names):
+        try:
+            trials.append(lost_trial(run_folder, result, tasks))
+        except SuperError as error:
+            refused += 1
+            print(refused_line(result.name, str(error)))
+    if not trials and not refused:
+        print(f"{run_folder.name} has no unsolved trial")
+    for searched in search_all(trials, pytest_options(arguments), arguments.dir / run_folder.name):
+        refused += isinstance(searched.answer, CannotTell)
+        for line in answer_lines(searched):
+            print(line)
+    return 1 if refused else 0

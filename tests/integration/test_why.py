@@ -1,0 +1,120 @@
+"""`pytest-super why`: the steps at which trials lost their tasks, in real kernels."""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from pytest_super.cli import main
+from tests.integration.conftest import Folder
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+pytestmark = pytest.mark.slow
+
+# Does what the task's file says, one cell after the other; the last line is submitted.
+AGENT = """
+import json
+from pathlib import Path
+
+class Agent:
+    def run(self, trial):
+        *cells, answer = json.loads(Path(f"{trial.task.id}.json").read_text())
+        for cell in cells:
+            trial.execute(cell)
+        trial.submit(answer)
+"""
+READ, ADD, TELL = (
+    "rows = int(open('data.txt').read()); print('read', rows)",
+    "total = rows + 32; print('added')",
+    "total",
+)
+TASK = {
+    "set": "masked",
+    "category": "data",
+    "pre_execute": ["open('data.txt', 'w').write('10')"],
+    "solution": {"cells": [READ, ADD, TELL]},
+    "landmarks": [r"read \d+", "added"],
+}
+LOOK, SPOIL = "import os; os.listdir()", "open('data.txt', 'w').write('11'); rows = 11"
+
+
+class LostProject(Folder):
+    def __init__(self, pytester: pytest.Pytester) -> None:
+        super().__init__(pytester)
+        self.write("agent.py", AGENT)
+
+    def add_lost(self, id: str, *said: Any, **fields: Any) -> None:
+        self.add_task(id, **{**TASK, **fields})
+        self.write(f"{id}.json", json.dumps(said))
+
+    def run(self, *arguments: str) -> Path:
+        self.pytester.runpytest("--super-agent=agent:Agent", "--super-sandbox=local", *arguments)
+        return self.latest.resolve()
+
+
+@pytest.fixture
+def lost(pytester: pytest.Pytester) -> LostProject:
+    return LostProject(pytester)
+
+
+def why(run: Path, capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str]:
+    capsys.readouterr()
+    status = main(["why", str(run), "--sandbox=local", *arguments])
+    return status, capsys.readouterr().out
+
+
+def test_planted_faults_are_found_at_their_steps(
+    lost: LostProject, capsys: pytest.CaptureFixture[str]
+) -> None:
+    # The number of the prefix's step is 1.
+    faults = {f"spoils_{place}": place for place in (1, 3, 6)}
+    for id, place in faults.items():
+        lost.add_lost(id, *[LOOK] * (place - 1), SPOIL, *[LOOK] * (7 - place), READ, ADD, 43)
+    # It was read before it was spoilt, so gold can go on from there.
+    lost.add_lost("spoils_what_was_read", LOOK, READ, LOOK, SPOIL, ADD, 43)
+    lost.add_lost("submits", READ, ADD, 42.5)
+    lost.add_lost("looks", LOOK, LOOK, 0)
+    lost.add_lost("solves", READ, ADD, 42)
+    status, told = why(lost.run(), capsys, "-n2")
+    assert status == 0, told
+    lines = dict(re.findall(r"^(\w+)  (.*)$", told, re.MULTILINE))
+    for id, place in faults.items():
+        assert lines[id].startswith(f"lost at step {place + 1} of 10: gold finishes from the state after ")
+    assert lines["spoils_what_was_read"].startswith(
+        "lost at step 5 of 6: gold finishes with its cells from 2 on from the state after step 4"
+    )
+    assert lines["submits"].startswith(
+        "not lost: gold finishes with its cells from 3 on from the last state; "
+    )
+    assert "the answer is 42.5, not 42" in lines["submits"]
+    assert lines["looks"].startswith("gold finishes from the last state only by doing everything again; ")
+    assert "solves" not in lines
+    assert f"  step 5 was execute: {SPOIL}" in told
+
+
+def test_what_cannot_be_told_has_a_reason(lost: LostProject, capsys: pytest.CaptureFixture[str]) -> None:
+    lost.add_lost("no_gold", LOOK, 0, solution=None, landmarks=None)
+    lost.add_lost("changed", LOOK, 0)
+    lost.add_lost("wrong_gold", LOOK, 0, solution={"cells": ["41"]}, landmarks=None)
+    run = lost.run()
+    lost.add_lost("changed", LOOK, 0, query="Another one?")
+    status, told = why(run, capsys)
+    assert status == 1
+    assert "no_gold  cannot tell: its task has no solution in cells\n" in told
+    assert "changed  cannot tell: its task has changed since\n" in told
+    assert "wrong_gold  cannot tell: gold fails in a fresh sandbox: it does not solve the task\n" in told
+
+
+def test_bad_input_is_one_message(lost: LostProject, capsys: pytest.CaptureFixture[str]) -> None:
+    lost.add_lost("solves", READ, ADD, 42)
+    run = lost.run()
+    assert why(run, capsys) == (0, f"{run.name} has no unsolved trial\n")
+    assert main(["why", str(run), "nobody"]) == 1
+    assert f"{run.name} has no trial of nobody" in capsys.readouterr().err
+    assert main(["why", str(lost.path / "nowhere")]) == 1
+    assert "there is no run in" in capsys.readouterr().err

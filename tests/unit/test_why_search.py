@@ -1,0 +1,108 @@
+"""Which step lost a trial, by states from which gold finishes or not."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pytest_super.authoring.why.search import (
+    CannotTell,
+    Lost,
+    NotLost,
+    OnlyAgain,
+    Outcome,
+    Probe,
+    places,
+    search,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from pytest_super.authoring.why.search import Answer
+
+GOLD = (1, 2, 4)
+"""The cells of gold that hit the three landmarks."""
+ANSWER = 5
+
+
+def answer_of(
+    steps: int,
+    hit_by: Sequence[int | None],
+    finishes: Callable[[Probe], bool],
+    landmarks: Sequence[int | None] = GOLD,
+) -> tuple[Answer, int]:
+    """What is found, and how many states were tried for it."""
+    tried = 0
+    going = search(steps, hit_by, ANSWER)
+    probes = next(going)
+    while True:
+        tried += len(probes)
+        found = {
+            probe: Outcome(is_solved=finishes(probe), error="cell failed", landmarks=landmarks)
+            for probe in probes
+        }
+        try:
+            probes = going.send(found)
+        except StopIteration as ended:
+            return ended.value, tried
+
+
+@given(st.integers(1, 200), st.data())
+def test_a_state_that_gold_cannot_repair_is_found_at_its_step(steps: int, data: st.DataObject) -> None:
+    bad = data.draw(st.integers(1, steps))
+    found, tried = answer_of(steps, [None, None, None], lambda probe: probe.steps < bad)
+    assert found == Lost(step=bad, cell=0)
+    assert tried <= 2 + steps.bit_length() + 2
+
+
+@given(st.integers(2, 200), st.data())
+def test_what_was_reached_and_lost_again_is_found_from_where_it_was_reached(
+    steps: int, data: st.DataObject
+) -> None:
+    reached = data.draw(st.integers(1, steps - 1))
+    bad = data.draw(st.integers(reached + 1, steps))
+    found, _ = answer_of(steps, [reached, None, None], lambda probe: not probe.cell or probe.steps < bad)
+    assert found == Lost(step=bad, cell=1)
+
+
+def test_a_trial_whose_last_state_gold_finishes_is_not_lost() -> None:
+    assert answer_of(9, [2, 5, 7], lambda _: True) == (NotLost(4), 5)
+    # The agent has computed the last part otherwise, so gold needs more of its own cells.
+    assert answer_of(9, [2, 5, 7], lambda probe: probe.cell < 2) == (NotLost(1), 5)
+
+
+def test_a_state_without_help_is_told_apart() -> None:
+    assert answer_of(9, [None, 3, 4], lambda _: True) == (OnlyAgain(), 2)
+    assert answer_of(9, [2, None, None], lambda probe: not probe.cell)[0] == OnlyAgain("cell failed")
+
+
+def test_gold_that_fails_alone_tells_nothing() -> None:
+    found, tried = answer_of(9, [1, 2, 3], lambda probe: probe.steps > 0)
+    assert found == CannotTell("gold fails in a fresh sandbox: cell failed")
+    assert tried == 2
+
+
+def test_a_boundary_is_claimed_only_if_both_sides_end_alike_again() -> None:
+    seen: list[Probe] = []
+
+    def finishes(probe: Probe) -> bool:
+        seen.append(probe)
+        return probe.steps < 5 and seen.count(probe) < 2
+
+    found, _ = answer_of(9, [None] * 3, finishes)
+    assert isinstance(found, CannotTell)
+    assert "after steps 4 and 5" in found.why
+
+
+def test_a_place_needs_all_landmarks_before_it() -> None:
+    assert places([2, 5, 7], GOLD, ANSWER) == {2: 1, 5: 2, 7: 4}
+    # In another order, the later one counts for both.
+    assert places([5, 2, 7], GOLD, ANSWER) == {5: 2, 7: 4}
+    assert places([None, 2, 3], GOLD, ANSWER) == {}
+    # A landmark that gold itself does not hit says nothing.
+    assert places([2, None, 7], (1, None, 4), ANSWER) == {2: 1, 7: 4}
+    # The cell with the answer always runs.
+    assert places([2], (9,), ANSWER) == {2: ANSWER}
