@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from pytest_super.commands.json_file import write_json
 from pytest_super.commands.sandboxes import add_sandbox_arguments, kernel_starter, refuse_sandbox_arguments
-from pytest_super.commands.task_files import valid_tasks
+from pytest_super.commands.task_files import known_tasks
 from pytest_super.errors import SuperError
 
 if TYPE_CHECKING:
@@ -67,7 +67,7 @@ def run(arguments: Namespace) -> int:
         refuse_other_paths(arguments.paths)
     trials, unread = read_trials(arguments.paths)
     ids = {trial.result.id for trial in trials}
-    tasks = known_tasks(arguments.tasks, arguments.answers, ids)
+    tasks = tasks_and_answers(arguments.tasks, arguments.answers, ids)
     if arguments.grade:
         rescored, unscored = rescore_and_grade(trials, tasks, kernel_starter(arguments, "rescore"))
     else:
@@ -127,13 +127,11 @@ def rescore_and_grade(
         return rescore_all(trials, tasks, grade)
 
 
-def known_tasks(tasks: Sequence[Path], answers: Path | None, ids: Collection[str]) -> dict[str, Task]:
+def tasks_and_answers(tasks: Sequence[Path], answers: Path | None, ids: Collection[str]) -> dict[str, Task]:
     """The tasks to score against, by id, with the items of papers among `ids`. Raises SuperError."""
     from pytest_super.authoring.rescore.golds import add_answers
-    from pytest_super.tasks.combinations import items_named
 
     if not tasks and answers is None:
         raise SuperError("name what to score against: --tasks=PATH, --answers=FILE, or both")
-    known = {task.id: task for task in valid_tasks(tasks)}
-    known |= items_named(known.values(), ids)
+    known = known_tasks(tasks, ids)
     return add_answers(known, answers) if answers else known

@@ -9,7 +9,7 @@ from pytest_super.errors import SuperError, TaskFileError
 
 if TYPE_CHECKING:
     from argparse import ArgumentParser
-    from collections.abc import Iterable
+    from collections.abc import Collection, Iterable
 
     from pytest_super.tasks.task import Task
 
@@ -41,6 +41,14 @@ def valid_tasks(paths: Iterable[Path]) -> list[Task]:
     if errors:
         raise TaskFileError("\n".join(errors))
     return tasks
+
+
+def known_tasks(paths: Iterable[Path], ids: Collection[str]) -> dict[str, Task]:
+    """The tasks by id, with the items of papers among `ids`. Raises as `valid_tasks` does."""
+    from pytest_super.tasks.combinations import items_named
+
+    known = {task.id: task for task in valid_tasks(paths)}
+    return {**known, **items_named(known.values(), ids)}
 
 
 def task_files(path: Path) -> list[Path]:

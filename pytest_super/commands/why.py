@@ -1,4 +1,4 @@
-"""`pytest-super why`: at which step did a trial lose its task?"""
+"""`pytest-super why`: the steps at which trials lost their tasks, or the bodies that are wrong."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pytest_super.commands.pytest_options import add_pytest_options, pytest_options
-from pytest_super.commands.task_files import valid_tasks
+from pytest_super.commands.task_files import known_tasks
 from pytest_super.errors import SuperError
 
 if TYPE_CHECKING:
     from argparse import ArgumentParser, Namespace
 
-HELP = "find the steps at which the unsolved trials of a run lost their tasks"
+HELP = "find the steps at which unsolved trials lost their tasks, or the bodies that are wrong"
 DIRECTORY = Path(".super/why")
 
 
@@ -37,21 +37,22 @@ def run(arguments: Namespace) -> int:
     from pytest_super.authoring.why.lines import answer_lines, refused_line
     from pytest_super.authoring.why.rounds import search_all
     from pytest_super.authoring.why.search import CannotTell
-    from pytest_super.authoring.why.trials import lost_trial, unsolved_trials
+    from pytest_super.authoring.why.trials import searchable, unsolved_trials
 
     run_folder = arguments.run_folder.resolve()
-    tasks = {task.id: task for task in valid_tasks(arguments.tasks or [Path("tasks")])}
+    results = unsolved_trials(run_folder, arguments.names)
+    tasks = known_tasks(arguments.tasks or [Path("tasks")], {result.id for result in results})
     trials, refused = [], 0
-    for result in unsolved_trials(run_folder, arguments.names):
+    for result in results:
         try:
-            trials.append(lost_trial(run_folder, result, tasks))
+            trials.append(searchable(run_folder, result, tasks))
         except SuperError as error:
             refused += 1
             print(refused_line(result.name, str(error)))
-    if not trials and not refused:
+    if not results:
         print(f"{run_folder.name} has no unsolved trial")
     for searched in search_all(trials, pytest_options(arguments), arguments.dir / run_folder.name):
         refused += isinstance(searched.answer, CannotTell)
         for line in answer_lines(searched):
-            print(line)
+            print(line, flush=True)
     return 1 if refused else 0

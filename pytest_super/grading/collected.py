@@ -102,9 +102,9 @@ def files_at(kernel: Kernel, path: str) -> dict[str, FileDigest]:
     return named(digests, path)
 
 
-def files_below_workdir(kernel: Kernel) -> Files | None:
+def files_below_workdir(kernel: Kernel, seconds: float = COMPARE_SECONDS) -> Files | None:
     """None if they are too many or too large. Raises SandboxLostError and OSError."""
-    digests = kernel.digests(kernel.workdir, seconds=COMPARE_SECONDS)
+    digests = kernel.digests(kernel.workdir, seconds=seconds)
     return named(digests, "") if digests.is_complete else None
 
 
@@ -220,11 +220,14 @@ def changed_elsewhere(collected: Collected, before: Files | None) -> list[str] |
     after = collected.others
     if after is None or before is None:
         return None
-    names = sorted({*after, *before}.difference(collected.files))
-    changed = (
-        name for name in names if not is_ignored(name) and content(after, name) != content(before, name)
-    )
+    changed = (name for name in changed_paths(before, after) if name not in collected.files)
     return list(islice(changed, MOST_CHANGED))
+
+
+def changed_paths(before: Files, after: Files) -> Iterator[str]:
+    """The paths of files that were made, changed or removed, in order."""
+    names = (name for name in sorted({*after, *before}) if not is_ignored(name))
+    return (name for name in names if content(after, name) != content(before, name))
 
 
 def content(files: Files, path: str) -> tuple[int, str] | None:

@@ -108,7 +108,7 @@ class PaperCode:
 
         Raises SourceError for what the agent did wrong, and InfrastructureError.
         """
-        made = self._with_bodies(collected)
+        made = self._with_bodies(collected, [one.target for one in self.item.functions])
         with disk_errors(archive), tarfile.open(archive, "w") as tar:
             for path, found in made.items():
                 add_file(tar, self._inside(path), found.data, os.access(self.folder / path, os.X_OK))
@@ -118,12 +118,23 @@ class PaperCode:
             left_out=[f"{self._inside(path)}: {name}" for path, one in made.items() for name in one.left_out],
         )
 
-    def _with_bodies(self, collected: Path) -> dict[str, Spliced]:
+    def with_bodies(self, collected: Path, targets: Iterable[str]) -> dict[str, bytes]:
+        """All files of the item by their paths inside, with the collected bodies of `targets`.
+
+        Raises as `write_spliced` does.
+        """
+        made = self._with_bodies(collected, targets)
+        return {
+            self._inside(path): made[path].data if path in made else (self.folder / path).read_bytes()
+            for path in self.item.files
+        }
+
+    def _with_bodies(self, collected: Path, targets: Iterable[str]) -> dict[str, Spliced]:
         """The original of each file with the new bodies, by path."""
         found = {}
         with disk_errors(collected), tarfile.open(collected) as tar:
             entries = {entry.name: entry for entry in tar}
-            for file, names in by_file(one.target for one in self.item.functions).items():
+            for file, names in by_file(targets).items():
                 if (path := self._inside(file)) not in entries:
                     raise SourceError(f"{file}: the file is not there")
                 original = (self.folder / file).read_bytes()

@@ -13,6 +13,7 @@ import pytest
 import yaml
 
 from pytest_super import sources
+from pytest_super.cli import main
 from pytest_super.functions.masking import mask_file
 from pytest_super.functions.source import PythonSource
 from pytest_super.session import masked_code
@@ -102,6 +103,19 @@ class Cheats:
 class Broken:
     def run(self, trial):
         trial.kernel.write_file("project/stats.py", b"def mean(:")
+        trial.submit(None)
+
+class Bodies:
+    '''Writes the bodies of all functions, some of them wrong.'''
+    def run(self, trial):
+        path = "project/stats.py"
+        text = trial.kernel.read_file(path).decode()
+        stub = 'raise NotImplementedError("this function is masked")'
+        with open("bodies.txt") as file:
+            bodies = file.read().splitlines()
+        for body in bodies:
+            text = text.replace(stub, body.strip(), 1)
+        trial.kernel.write_file(path, text.encode())
         trial.submit(None)
 
 class Writes:
@@ -451,3 +465,27 @@ def test_reference_scoring_trusts_the_report(project: pytest.Pytester) -> None:
     row = run(project, "agents:Cheats", "stats.task.yaml::2205.00048_0", "--super-scoring=reference")["0"]
     assert row["solved"]
     assert (row["metrics"]["self_report"], row["metrics"]["graded"]) == (1.0, 0.0)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("bodies", "told"),
+    [
+        (("return 4", "return 12", "return 5"), "wrong bodies (2 of 3): stats.py::mean, stats.py::spread"),
+        (("return 2", "return 12", "return 3"), "wrong bodies (1 of 3): stats.py::mean"),
+        (
+            ("total.seen = True; return 3", "return 11 if hasattr(total, 'seen') else 12", "return 3"),
+            "right alone and wrong together: ",
+        ),
+    ],
+)
+def test_why_names_the_bodies_that_are_wrong(
+    project: pytest.Pytester, capsys: pytest.CaptureFixture[str], bodies: tuple[str, ...], told: str
+) -> None:
+    (project.path / "bodies.txt").write_text("\n".join(bodies))
+    row = run(project, "agents:Bodies", "stats.task.yaml::2205.00048_0,1,2")["0,1,2"]
+    assert not row["solved"]
+    capsys.readouterr()
+    folder = str((project.path / ".super/runs/latest").resolve())
+    assert main(["why", folder, "--tasks=stats.task.yaml", "--sandbox=local", "-n2"]) == 0
+    assert told in capsys.readouterr().out

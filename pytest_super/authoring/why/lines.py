@@ -2,51 +2,84 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from pytest_super.authoring.why.search import Lost, NotLost, OnlyAgain
+from pytest_super.authoring.why.bodies import NoneWrong, WrongBodies, WrongTogether
+from pytest_super.authoring.why.search import CannotTell
+from pytest_super.authoring.why.steps import Lost, NotLost, OnlyAgain
+from pytest_super.authoring.why.trials import LostTrial
 from pytest_super.report.text import describe
-from pytest_super.words import one_line, shortened
+from pytest_super.words import named, one_line, shortened
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from pytest_super.authoring.why.rounds import Searched
-    from pytest_super.authoring.why.search import Answer
-    from pytest_super.authoring.why.trials import LostTrial
+    from pytest_super.store.results import TrialResult
 
 LONGEST_ACTION = 100
-
+MOST_FILES = 3
 
 LOST = "lost at step {step} of {steps}: gold finishes{cells} from the state after {before}, not from its own"
 NOT_LOST = "not lost: gold finishes{cells} from the last state; {why}"
-ONLY_AGAIN = "gold finishes from the last state only by doing everything again; {why}"
+ONLY_AGAIN = "gold finishes only by doing everything again from the last state, which gave no help; {why}"
 CANNOT_TELL = "cannot tell: {why}"
+WRONG = "wrong bodies ({wrong} of {of}): {targets}"
+TOGETHER = "right alone and wrong together: {targets}"
+NONE_WRONG = "not lost: all bodies are right when they are graded again; {why}"
 
 
 def answer_lines(searched: Searched) -> Iterator[str]:
-    trial, answer = searched.trial, searched.answer
-    assert answer is not None
-    yield one_line(f"{trial.result.name}  {words_of(trial, answer)}")
+    result, answer = searched.trial.result, searched.answer
+    yield one_line(f"{result.name}  {words_of(searched)}")
     if isinstance(answer, Lost):
-        step = trial.steps[answer.step - 1]
-        action = f"{step.action.type}: {step.action.content.strip()}"
-        yield f"  step {step.number} was {shortened(one_line(action), LONGEST_ACTION)}"
+        assert isinstance(searched.trial, LostTrial)
+        yield from lines_of_step(searched.trial, answer)
     if isinstance(answer, OnlyAgain) and answer.why:
         yield one_line(f"  from where the landmarks say that it was: {answer.why}")
+    if isinstance(answer, WrongTogether) and answer.alone:
+        yield f"  wrong alone: {', '.join(answer.alone)}"
 
 
-def words_of(trial: LostTrial, answer: Answer) -> str:
-    steps = trial.steps
+def lines_of_step(trial: LostTrial, lost: Lost) -> Iterator[str]:
+    step = trial.steps[lost.step - 1]
+    if lost.changed is not None:
+        yield one_line(f"  step {step.number} changed {named(lost.changed, MOST_FILES) or 'no file'}")
+    action = f"{step.action.type}: {step.action.content.strip()}"
+    yield f"  step {step.number} was {shortened(one_line(action), LONGEST_ACTION)}"
+
+
+def words_of(searched: Searched) -> str:
+    trial, answer = searched.trial, searched.answer
     if isinstance(answer, Lost):
-        before = f"step {steps[answer.step - 2].number}" if answer.step > 1 else "no step"
-        lost, last = steps[answer.step - 1].number, steps[-1].number
-        return LOST.format(step=lost, steps=last, cells=cells_of(answer.cell), before=before)
-    if isinstance(answer, NotLost):
-        return NOT_LOST.format(cells=cells_of(answer.cell), why=describe(trial.result))
-    if isinstance(answer, OnlyAgain):
-        return ONLY_AGAIN.format(why=describe(trial.result))
-    return CANNOT_TELL.format(why=answer.why)
+        assert isinstance(trial, LostTrial)
+        return lost_words(trial, answer)
+    return other_words(trial.result, answer, len(trial.task.functions))
+
+
+def lost_words(trial: LostTrial, lost: Lost) -> str:
+    steps = trial.steps
+    before = f"step {steps[lost.step - 2].number}" if lost.step > 1 else "no step"
+    number, last = steps[lost.step - 1].number, steps[-1].number
+    return LOST.format(step=number, steps=last, cells=cells_of(lost.cell), before=before)
+
+
+def other_words(result: TrialResult, answer: Any, bodies: int) -> str:
+    match answer:
+        case NotLost():
+            return NOT_LOST.format(cells=cells_of(answer.cell), why=describe(result))
+        case OnlyAgain():
+            return ONLY_AGAIN.format(why=describe(result))
+        case WrongBodies():
+            targets = ", ".join(answer.targets)
+            return WRONG.format(wrong=len(answer.targets), of=bodies, targets=targets)
+        case WrongTogether():
+            return TOGETHER.format(targets=", ".join(answer.others))
+        case NoneWrong():
+            return NONE_WRONG.format(why=describe(result))
+        case CannotTell():
+            return CANNOT_TELL.format(why=answer.why)
+    raise AssertionError(answer)
 
 
 def cells_of(cell: int) -> str:

@@ -1,28 +1,34 @@
-"""A plugin of the runs that try states: its agent replays some steps of a stored trial, then gold goes on."""
+"""A plugin of the runs that try something: its agents repeat a part of a stored trial, then gold goes on."""
 
 from __future__ import annotations
 
 import json
 import os
-from pathlib import Path
-from typing import TYPE_CHECKING
+from pathlib import Path, PurePosixPath
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from pytest_super.agents.gold import GoldAgent
+from pytest_super.agents.gold import GoldAgent, first_failure, run_to_end
+from pytest_super.agents.gold_functions import writing
 from pytest_super.agents.registry import AgentSettings, make_gold
 from pytest_super.agents.replay import ReplayAgent, read_steps
-from pytest_super.tasks.solution import GoldCells
+from pytest_super.errors import SuperError
+from pytest_super.grading.collected import changed_paths, files_below_workdir
+from pytest_super.session.masked_code import prepared_code
+from pytest_super.tasks.paper_item import PaperItem
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from pytest_super.store.trajectory import Step
     from pytest_super.tasks.task import Task
-    from pytest_super.trial.trial import Trial
+    from pytest_super.trial.trial import Agent, Trial
 
 VARIABLE = "SUPER_PROBES"
-"""Names a JSON file with the probes of each task by its id, that of epoch 1 first."""
+"""Names a JSON file with what is tried of each task by its id, that of epoch 1 first."""
+# How long the files of a state are looked at, which is no compute time of the trial.
+LOOK_SECONDS = 2.0
 
 
 def replayable(trajectory: Path) -> list[Step]:
@@ -30,26 +36,61 @@ def replayable(trajectory: Path) -> list[Step]:
     return [step for step in ReplayAgent(read_steps(trajectory)).steps if step.action.type != "submit"]
 
 
-class ProbeAgent:
-    def __init__(self, steps: Sequence[Step], gold: GoldAgent) -> None:
+class StateAgent:
+    """Repeats some steps, then gold goes on. Writes what the last of them changed into a file."""
+
+    def __init__(self, steps: Sequence[Step], gold: GoldAgent, changed: Path) -> None:
         self.steps = steps
         self.gold = gold
+        self.changed = changed
 
     def run(self, trial: Trial) -> None:
-        replay = ReplayAgent(())
-        replay.steps = list(self.steps)
-        replay.run(trial)
+        self.replay(trial, self.steps[:-1])
+        before = files_below_workdir(trial.kernel, LOOK_SECONDS) if self.steps else None
+        self.replay(trial, self.steps[-1:])
+        after = files_below_workdir(trial.kernel, LOOK_SECONDS) if self.steps else None
+        if before is not None and after is not None:
+            self.changed.write_text(json.dumps(list(changed_paths(before, after))), encoding="utf-8")
         if trial.kernel.is_running:
             trial.interrupt()
         self.gold.run(trial)
 
+    def replay(self, trial: Trial, steps: Sequence[Step]) -> None:
+        agent = ReplayAgent(())
+        agent.steps = list(steps)
+        agent.run(trial)
 
-def pytest_super_make_agent(task: Task, epoch: int) -> ProbeAgent:
+
+class BodiesAgent:
+    """Writes the original files with some of the bodies that were collected."""
+
+    def __init__(self, task: PaperItem, collected: Path, bodies: Sequence[str]) -> None:
+        self.task = task
+        self.collected = collected
+        self.bodies = bodies
+
+    def run(self, trial: Trial) -> None:
+        code = prepared_code(self.task)
+        assert code is not None
+        files = code.with_bodies(self.collected, self.bodies)
+        steps = [run_to_end(trial, writing(PurePosixPath(path), data)) for path, data in files.items()]
+        if why := first_failure(steps):
+            raise SuperError(why)
+        trial.submit(None)
+
+
+def pytest_super_make_agent(task: Task, epoch: int) -> Agent:
     probes = json.loads(Path(os.environ[VARIABLE]).read_text(encoding="utf-8"))[task.id]
     if epoch > len(probes):
-        pytest.skip("there are fewer states of this task")
+        pytest.skip("less is tried of this task")
     probe = probes[epoch - 1]
+    if isinstance(task, PaperItem):
+        return BodiesAgent(task, Path(probe["collected"]), probe["bodies"])
+    return state_agent(task, probe)
+
+
+def state_agent(task: Task, probe: Mapping[str, Any]) -> StateAgent:
     gold = make_gold(task, AgentSettings())
     assert isinstance(gold, GoldAgent)
-    gold.solution = GoldCells(gold.solution.cells[probe["cell"] :], gold.solution.answer - probe["cell"])
-    return ProbeAgent(replayable(Path(probe["trajectory"]))[: probe["steps"]], gold)
+    steps = replayable(Path(probe["trajectory"]))[: probe["steps"]]
+    return StateAgent(steps, gold.going_on(probe["cell"]), Path(probe["changed"]))

@@ -1,4 +1,4 @@
-"""Tries states in rounds: each round is a run of pytest with a trial for each state, of all tasks at once."""
+"""Tries what searches ask for in rounds: each is a run of pytest with a trial for each try, of all tasks."""
 
 from __future__ import annotations
 
@@ -7,88 +7,106 @@ import os
 import subprocess
 import sys
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from pytest_super.agents.gold import TASKS_EXTRA
 from pytest_super.authoring.why.probe import VARIABLE
-from pytest_super.authoring.why.search import Outcome, search
+from pytest_super.authoring.why.search import Outcome
 from pytest_super.errors import SuperError
 from pytest_super.store.atomic_write import write_atomically
 from pytest_super.store.json_lines import disk_errors
 from pytest_super.store.run_folder import last_results
+from pytest_super.store.step_values import submitted_text
 from pytest_super.store.trajectory import read_trajectory
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
     from pathlib import Path
 
-    from pytest_super.authoring.why.search import Answer, Probe, Search
-    from pytest_super.authoring.why.trials import LostTrial
+    from pytest_super.authoring.why.search import Search
+    from pytest_super.authoring.why.trials import Searchable
     from pytest_super.store.results import TrialResult
 
 PLUGINS = ("pytest_super.session.end_with_parent", "pytest_super.authoring.why.probe")
 # Exit statuses of pytest when all tests were run, whether or not they passed.
 DONE = (0, 1)
 
+Try = tuple[str, Any]
+"""The name of the trial, or of the task if nothing of the trial is in it, and what is tried."""
+
 
 @dataclass(kw_only=True)
 class Searched:
     """A trial that is searched, and what it waits for."""
 
-    trial: LostTrial
-    search: Search
-    probes: list[Probe] = field(default_factory=list)
-    answer: Answer | None = None
+    trial: Searchable
+    search: Search[Any]
+    probes: list[Any] = field(default_factory=list)
+    answer: Any = None
 
-    def go_on(self, outcomes: Mapping[Probe, Outcome] | None) -> None:
+    def go_on(self, outcomes: Mapping[Any, Outcome] | None) -> None:
         try:
             self.probes = next(self.search) if outcomes is None else self.search.send(outcomes)
         except StopIteration as ended:
             self.probes, self.answer = [], ended.value
 
+    def tries(self) -> dict[Any, Try]:
+        """By what the search calls it."""
+        result, is_of_task = self.trial.result, self.trial.tries_gold_alone
+        return {probe: (result.id if is_of_task(probe) else result.name, probe) for probe in self.probes}
 
-def search_all(trials: Sequence[LostTrial], options: Sequence[str], directory: Path) -> Iterator[Searched]:
-    """Each trial as soon as it has an answer. Raises SuperError if states cannot be tried."""
-    left = [Searched(trial=one, search=search(len(one.steps), one.hit_by, one.answer)) for one in trials]
+
+def search_all(trials: Sequence[Searchable], options: Sequence[str], directory: Path) -> Iterator[Searched]:
+    """Each trial as soon as it has an answer. Raises SuperError if nothing can be tried."""
+    left = [Searched(trial=one, search=one.search()) for one in trials]
     for one in left:
         one.go_on(None)
+    outcomes: dict[Try, Outcome] = {}
     number = 0
     while left:
         number += 1
-        outcomes = try_states(left, options, directory / f"round-{number}")
+        outcomes |= try_all(left, outcomes, options, directory / f"round-{number}")
         for one in left:
-            one.go_on({probe: outcomes[one.trial.result.name, probe] for probe in one.probes})
+            one.go_on({probe: outcomes[tried] for probe, tried in one.tries().items()})
         yield from (one for one in left if one.answer is not None)
         left = [one for one in left if one.answer is None]
 
 
-def try_states(
-    searched: Sequence[Searched], options: Sequence[str], folder: Path
-) -> dict[tuple[str, Probe], Outcome]:
-    """The outcomes by the trial's name and the probe."""
-    wanted: dict[str, list[tuple[LostTrial, Probe]]] = {}
+def try_all(
+    searched: Sequence[Searched], known: Mapping[Try, Outcome], options: Sequence[str], folder: Path
+) -> dict[Try, Outcome]:
+    """What the searches ask for and is not known of gold alone."""
+    wanted: dict[str, dict[Try, dict[str, Any]]] = {}
+    places = {}
     for one in searched:
-        wanted.setdefault(one.trial.task.id, []).extend((one.trial, probe) for probe in one.probes)
+        task = one.trial.task
+        for probe, tried in one.tries().items():
+            if not (tried in known and one.trial.tries_gold_alone(probe)):
+                of_task = wanted.setdefault(task.id, {})
+                of_task.setdefault(tried, one.trial.data_of(probe))
+                places[task.id] = f"{task._path}::{task.id}"
+    if not wanted:
+        return {}
+    for id, tries in wanted.items():
+        for place, data in enumerate(tries.values(), 1):
+            data["changed"] = str(changed_file(folder, id, place).absolute())
     # Of other epochs, too: the agent skips them.
-    items = [f"{probes[0][0].task._path}::{id}" for id, probes in wanted.items()]
     most = max(map(len, wanted.values()))
-    run = run_pytest([f"--super-epochs={most}", *options, *items], data_of(wanted), folder)
-    found = {}
-    for result in last_results(run):
-        trial, probe = wanted[result.id][result.epoch - 1]
-        found[trial.result.name, probe] = outcome_of(run, result)
-    return found
-
-
-def data_of(wanted: Mapping[str, Sequence[tuple[LostTrial, Probe]]]) -> dict[str, list[dict[str, object]]]:
+    data = {id: list(tries.values()) for id, tries in wanted.items()}
+    run = run_pytest([f"--super-epochs={most}", *options, *places.values()], data, folder)
+    names = {id: list(tries) for id, tries in wanted.items()}
     return {
-        id: [{"trajectory": str(trial.trajectory.absolute()), **vars(probe)} for trial, probe in probes]
-        for id, probes in wanted.items()
+        names[one.id][one.epoch - 1]: outcome_of(run, one, changed_file(folder, one.id, one.epoch))
+        for one in last_results(run)
     }
 
 
+def changed_file(folder: Path, id: str, place: int) -> Path:
+    return folder / f"{id}-{place}.changed.json"
+
+
 def run_pytest(arguments: Sequence[str], data: Mapping[str, object], folder: Path) -> Path:
-    """The folder of the run. Raises SuperError if not all states were tried."""
+    """The folder of the run. Raises SuperError if not everything was tried."""
     folder.mkdir(parents=True, exist_ok=True)
     probes, log = folder / "probes.json", folder / "pytest.log"
     with disk_errors(folder):
@@ -105,17 +123,20 @@ def run_pytest(arguments: Sequence[str], data: Mapping[str, object], folder: Pat
             check=False,
         ).returncode
     if status not in DONE:
-        raise SuperError(f"pytest ended with status {status} before all states were tried: see {log}")
+        raise SuperError(f"pytest ended with status {status} before everything was tried: see {log}")
     return (folder / "runs/latest").resolve()
 
 
-def outcome_of(run: Path, result: TrialResult) -> Outcome:
+def outcome_of(run: Path, result: TrialResult, changed: Path) -> Outcome:
     steps = read_trajectory(run / result.folder / "trajectory.jsonl")
     before = sum(step.origin == "pre_execute" for step in steps)
     hits = [found["step"] for found in result.landmarks_found]
     error = result.error or result.agent_error or ""
+    graded = [value["found"] for value in result.graded]
     return Outcome(
         is_solved=result.solved,
         error=error.removesuffix(TASKS_EXTRA),
+        answer=json.dumps([submitted_text(steps), graded]),
         landmarks=[None if step is None else step - before for step in hits],
+        changed=json.loads(changed.read_text(encoding="utf-8")) if changed.is_file() else None,
     )

@@ -3,27 +3,52 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Protocol
 
+from pytest_super.authoring.why.bodies import search_bodies
 from pytest_super.authoring.why.probe import replayable
+from pytest_super.authoring.why.steps import ALONE, StepSearch
 from pytest_super.errors import SuperError
 from pytest_super.session.comparability import has_conditions_of
+from pytest_super.session.grading import COLLECTED
 from pytest_super.store.json_lines import UNREADABLE
 from pytest_super.store.run_folder import last_results
+from pytest_super.tasks.paper_item import PaperItem
 from pytest_super.tasks.solution import read_solution
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
     from pathlib import Path
 
+    from pytest_super.authoring.why.bodies import Kept
+    from pytest_super.authoring.why.search import Search
+    from pytest_super.authoring.why.steps import State
     from pytest_super.store.results import TrialResult
     from pytest_super.store.trajectory import Step
     from pytest_super.tasks.task import Task
 
 
+class Searchable(Protocol):
+    """A trial that has not solved its task, and what can be tried of it."""
+
+    @property
+    def result(self) -> TrialResult: ...
+
+    @property
+    def task(self) -> Task: ...
+
+    def search(self) -> Search[Any]: ...
+
+    def tries_gold_alone(self, probe: Any) -> bool:
+        """Whether nothing of the trial is in it, so that it counts for all trials of the task."""
+
+    def data_of(self, probe: Any) -> dict[str, Any]:
+        """What the plugin needs to try it."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class LostTrial:
-    """A trial that has not solved its task."""
+    """A trial of a task with a solution in cells."""
 
     result: TrialResult
     task: Task
@@ -38,6 +63,34 @@ class LostTrial:
         """For each landmark how many of the steps it takes until it is hit."""
         places = {step.number: place for place, step in enumerate(self.steps, 1)}
         return [places.get(found["step"]) for found in self.result.landmarks_found]
+
+    def search(self) -> Search[State]:
+        return StepSearch(steps=len(self.steps), hit_by=self.hit_by, answer=self.answer).run()
+
+    def tries_gold_alone(self, probe: State) -> bool:
+        return probe == ALONE
+
+    def data_of(self, probe: State) -> dict[str, Any]:
+        return {"trajectory": str(self.trajectory.absolute()), **vars(probe)}
+
+
+@dataclass(frozen=True, kw_only=True)
+class LostItem:
+    """A trial of an item of a paper."""
+
+    result: TrialResult
+    task: PaperItem
+    collected: Path
+    """The archive of the files that the agent left."""
+
+    def search(self) -> Search[Kept]:
+        return search_bodies([one.target for one in self.task.functions])
+
+    def tries_gold_alone(self, probe: Kept) -> bool:
+        return not probe.bodies
+
+    def data_of(self, probe: Kept) -> dict[str, Any]:
+        return {"collected": str(self.collected.absolute()), **vars(probe)}
 
 
 def unsolved_trials(run: Path, names: Collection[str]) -> list[TrialResult]:
@@ -55,20 +108,24 @@ def unsolved_trials(run: Path, names: Collection[str]) -> list[TrialResult]:
     return [one for one in chosen if one.is_scored and not one.solved]
 
 
-def lost_trial(run: Path, result: TrialResult, tasks: Mapping[str, Task]) -> LostTrial:
-    """Raises SuperError if gold cannot go on from its states."""
+def searchable(run: Path, result: TrialResult, tasks: Mapping[str, Task]) -> Searchable:
+    """Raises SuperError if nothing of the trial can be tried."""
     task = tasks.get(result.id)
     if task is None:
         raise SuperError("its task is not among those of --tasks")
-    if task.solution is None or task.experiments:
-        raise SuperError("its task has no solution in cells")
     if not has_conditions_of(task, result):
         raise SuperError("its task has changed since")
-    trajectory = run / result.folder / "trajectory.jsonl"
+    folder = run / result.folder
+    if isinstance(task, PaperItem):
+        if not (folder / COLLECTED).is_file():
+            raise SuperError("none of its files were collected")
+        return LostItem(result=result, task=task, collected=folder / COLLECTED)
+    if task.solution is None:
+        raise SuperError("its task has no solution")
     return LostTrial(
         result=result,
         task=task,
-        trajectory=trajectory,
-        steps=replayable(trajectory),
+        trajectory=folder / "trajectory.jsonl",
+        steps=replayable(folder / "trajectory.jsonl"),
         answer=read_solution(task.solution, task.folder).answer,
     )
