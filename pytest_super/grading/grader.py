@@ -86,9 +86,9 @@ class Grader:
         kernel.unpack(collected.archive, kernel.workdir)
 
     def _put_hidden(self, kernel: Kernel) -> None:
-        """Last, so that nothing that the agent has written stands in their place or is read as a result."""
+        """Last, so that nothing that the agent has written stands in their place."""
         targets = {placed(target, self._base): source for target, source in self._grade.files.items()}
-        for path in [*targets, *(placed(path, self._base) for path in result_paths(self._grade))]:
+        for path in targets:
             kernel.remove(inside(kernel, path))
         with tempfile.TemporaryDirectory() as folder:
             archive = Path(folder) / "hidden.tar"
@@ -107,8 +107,14 @@ class Grader:
         for command in self._grade.commands:
             # A command that did not end can still run.
             make_ready(kernel)
+            self._remove_results(kernel, command)
             values += values_of(command, self._run(kernel, command), read)
         return values
+
+    def _remove_results(self, kernel: Kernel, command: GradedCommand) -> None:
+        """What the agent or an earlier command has left is no result."""
+        for path in result_paths(command):
+            kernel.remove(inside(kernel, placed(path, self._base)))
 
     def _run(self, kernel: Kernel, command: GradedCommand) -> CommandRun:
         budget = Budget(Limits(compute=command.timeout), tokens=1)
@@ -128,10 +134,9 @@ class Grader:
         return CommandRun(exit_code=ran.exit_code, output=text, problem=problem, last_lines=last_lines(text))
 
 
-def result_paths(grade: Grade) -> Iterator[str]:
-    """The paths of the files that the commands are to write, as the task states them."""
-    files = (check.file for command in grade.commands for check in command.result)
-    yield from (path for path in files if path is not None)
+def result_paths(command: GradedCommand) -> Iterator[str]:
+    """The paths of the files that the command is to write, as the task states them."""
+    return (check.file for check in command.result if check.file is not None)
 
 
 def make_ready(kernel: Kernel) -> None:

@@ -149,6 +149,6 @@ class Items:
                 result=experiments[0].result,
                 aggregate=self._all.aggregate,
             )
-            grade._experiments = tuple(experiments)
+            grade._experiments = tuple(chain.from_iterable(one.commands for one in experiments))
             self._graders[needed] = experiments, grade
         return self._graders[needed]

@@ -132,6 +132,18 @@ class Check(FieldModel):
     def has_expected(self) -> bool:
         return "expected" in self.model_fields_set
 
+    @property
+    def has_value(self) -> bool:
+        """Whether it has a value that is compared, which neither an exit code nor a test is."""
+        return self.source not in ("exit", "junit")
+
+    def expecting(self, value: Any) -> Check:
+        """The same check of another value."""
+        fields = self.model_dump(
+            include={"name", "json_", "regex", "number", "rel", "abs"}, exclude_unset=True
+        )
+        return Check(**fields, expected=value)
+
     @model_validator(mode="after")
     def check_source(self) -> Self:
         if sum(map(self.stated, SOURCES)) != 1:
@@ -141,7 +153,7 @@ class Check(FieldModel):
     @model_validator(mode="after")
     def check_bounds(self) -> Self:
         given = {name for name in ("expected", "interval", "rel", "abs") if name in self.model_fields_set}
-        if given and self.source in ("exit", "junit"):
+        if given and not self.has_value:
             raise ValueError(f"with {self.source} takes no {' and no '.join(sorted(given))}")
         if {"expected", "interval"} <= given:
             raise ValueError("takes one of expected, interval")

@@ -10,7 +10,8 @@ from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 from pytest_super.errors import SuperError
 from pytest_super.functions.names import SEPARATOR, by_file
 from pytest_super.tasks.fields import SHA256, FieldModel, Regex, RelativePath, Text
-from pytest_super.tasks.grade import GradedCommand
+from pytest_super.tasks.grade import GradedCommand, check_expected
+from pytest_super.words import did_you_mean
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -99,6 +100,25 @@ def files_of(functions: Iterable[MaskableFunction]) -> list[str]:
     return list(dict.fromkeys(one.file for one in functions))
 
 
+class Variation(FieldModel):
+    """The experiment with another seed or argument, which no agent sees: a table of its values fails it."""
+
+    command: Text
+    """In place of the experiment's: `python train.py --seed 7`."""
+    expected: Annotated[dict[Text, Annotated[Any, AfterValidator(check_expected)]], Field(min_length=1)]
+    """What the original code yields, by the names of the experiment's checks. Their tolerances count."""
+
+
+class VariedCommand(GradedCommand):
+    """A variation as a command of its own."""
+
+    name: str
+
+    @property
+    def label(self) -> str:
+        return self.name
+
+
 class Experiment(GradedCommand):
     """A command that needs masked functions, and the values that it should yield."""
 
@@ -109,6 +129,8 @@ class Experiment(GradedCommand):
     """Where the expected values come from; required with `expected` or `interval`."""
     functions: Annotated[list[FunctionId], Field(min_length=1)] | None = None
     """The ids of the functions that it needs; by default all."""
+    vary: list[Variation] = []
+    """Hidden variations, which are graded, too."""
 
     @property
     def label(self) -> str:
@@ -125,6 +147,32 @@ class Experiment(GradedCommand):
         if len(stated) == 1 and stated[0].name is None:
             return {"": stated[0]}
         return {check.name or check.source: check for check in stated}
+
+    @property
+    def commands(self) -> list[GradedCommand]:
+        """Everything that is graded: its command, and those of its variations."""
+        return [self, *(self.varied(place, one) for place, one in enumerate(self.vary, 1))]
+
+    def varied(self, place: int, variation: Variation) -> VariedCommand:
+        checks = {check.name or check.source: check for check in self.result}
+        number = f" {place}" if len(self.vary) > 1 else ""
+        return VariedCommand(
+            name=f"{self.name} varied{number}",
+            command=variation.command,
+            timeout=self.timeout,
+            result=[checks[name].expecting(value) for name, value in variation.expected.items()],
+        )
+
+    @model_validator(mode="after")
+    def check_variations(self) -> Self:
+        checks = {check.name or check.source: check for check in self.result if check.has_value}
+        for variation in self.vary:
+            if unknown := [name for name in variation.expected if name not in checks]:
+                hint = did_you_mean(unknown[0], checks) or f": it can be one of {', '.join(checks)}"
+                raise ValueError(f"has no value `{unknown[0]}` that can vary{hint}")
+            if all(checks[name].expected == value for name, value in variation.expected.items()):
+                raise ValueError(f"expects the same values with `{variation.command}`, which hides nothing")
+        return self
 
     @model_validator(mode="after")
     def check_provenance(self) -> Self:

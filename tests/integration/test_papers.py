@@ -40,8 +40,8 @@ def spread(values):
     return max(abs(value - middle) for value in values)
 '''
 RUN = """\
-import json, stats
-values = [1, 2, 3, 6]
+import json, stats, sys
+values = [float(one) for one in sys.argv[1:]] or [1, 2, 3, 6]
 json.dump({"mean": stats.mean(values), "total": stats.total(values)}, open("out.json", "w"))
 print("spread =", stats.spread(values))
 """
@@ -489,3 +489,36 @@ def test_why_names_the_bodies_that_are_wrong(
     folder = str((project.path / ".super/runs/latest").resolve())
     assert main(["why", folder, "--tasks=stats.task.yaml", "--sandbox=local", "-n2"]) == 0
     assert told in capsys.readouterr().out
+
+
+# What is expected, printed and written where the program would, before any of it has run.
+PRINTS_ALL = (
+    "__import__('json').dump({'mean': 3.0, 'total': 12}, open('out.json', 'w')); "
+    "print('spread = 3.0', flush=True); __import__('os')._exit(0)"
+)
+# The value by the number of the call.
+TABLE = (
+    "mean.calls = getattr(mean, 'calls', 0) + 1; return [3.0, 3.0][mean.calls - 1]",
+    "return 12",
+    "mean(values); return 3.0",
+)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("bodies", [(PRINTS_ALL,) * 3, TABLE], ids=["prints", "table"])
+def test_bodies_that_know_the_values_fail_a_hidden_variation(
+    project: pytest.Pytester, bodies: tuple[str, ...]
+) -> None:
+    (project.path / "bodies.txt").write_text("\n".join(bodies))
+    item = "stats.task.yaml::2205.00048_0,1,2"
+    assert run(project, "agents:Bodies", item)["0,1,2"]["solved"]
+    averages, spread = PAPER["experiments"]
+    varied = {"command": "python run.py 2 4 9"}
+    averages = {**averages, "vary": [{**varied, "expected": {"json": {"mean": 5.0, "total": 15}}}]}
+    spread = {**spread, "vary": [{**varied, "expected": {"regex": 4.0}}]}
+    write(project.path, experiments=[averages, spread])
+    row = run(project, "agents:Bodies", item)["0,1,2"]
+    assert not row["solved"]
+    right = {value["command"]: value["score"] for value in row["graded"]}
+    assert right == {"averages": 1.0, "averages varied": 0.0, "spread": 1.0, "spread varied": 0.0}
+    assert run(project, "gold", item)["0,1,2"]["solved"]

@@ -202,6 +202,37 @@ def test_the_spread_over_seeds_is_told_with_a_tolerance(code: Path) -> None:
 
 
 @pytest.mark.slow
+def test_a_variation_is_proposed_with_the_values_of_the_original_code(code: Path) -> None:
+    drawn = value("drawn", expected=10 + random.Random("7").random(), rel=1e-6)
+    command = "python run.py --seed 7"
+    printed, data = verify(code, ["mean"], MEAN, drawn, status=0, command=command)
+    (proposal,) = data["papers"][0]["proposals"]
+    assert proposal["command"] == "python run.py --seed 8"
+    assert proposal["expected"] == {"mean": 3.125, "drawn": pytest.approx(10 + random.Random("8").random())}
+    assert "proposed: vary: [{command: 'python run.py --seed 8', expected: {\"mean\": 3.125, " in printed
+    vary = [{"command": proposal["command"], "expected": proposal["expected"]}]
+    one = {"name": "run", "command": command, "provenance": "gold-run", "result": [MEAN, drawn], "vary": vary}
+    printed, data = verify(code, ["mean"], experiments=[one], status=0)
+    assert data["papers"][0]["proposals"] == []
+    vary[0]["expected"]["drawn"] = 11
+    printed, _ = verify(code, ["mean"], experiments=[one], status=1)
+    assert "gold_fails paper: in 2 gold runs: run varied: drawn: 10." in printed
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("command", "why"),
+    [
+        ("python run.py 3", "`python run.py 4` yields no other values: let it take a seed or an argument"),
+        ("python run.py", "its command has no seed and no number: let it take one"),
+    ],
+)
+def test_an_experiment_that_cannot_vary_is_named(code: Path, command: str, why: str) -> None:
+    printed, _ = verify(code, ["mean"], MEAN, status=0, command=command)
+    assert f"paper: `run` has no hidden variation, so a table of its values passes; {why}" in printed
+
+
+@pytest.mark.slow
 def test_a_tolerance_below_the_spread_over_seeds_is_flaky(code: Path) -> None:
     gold = 10 + random.Random("7").random()
     drawn = value("drawn", expected=gold, rel=1e-6)

@@ -33,6 +33,12 @@ def experiment(name: str = "e", functions: list[Any] | None = None, **fields: An
     return {**made, "functions": functions} if functions else made
 
 
+def varied(expected: dict[str, Any]) -> dict[str, Any]:
+    loss = {"name": "loss", "number": "n", "expected": 1, "rel": 0.1}
+    vary = [{"command": "python run.py 7", "expected": expected}]
+    return experiment(result=[loss], provenance="gold-run", vary=vary)
+
+
 def paper_data(count: int = 3, **fields: Any) -> dict[str, Any]:
     return {
         "id": "2205.00048",
@@ -90,6 +96,12 @@ def test_a_paper_is_one_task_of_its_file(tmp_path: Path) -> None:
             {"experiments": [experiment(result=[{"number": "n", "expected": 1}])]},
             "needs `provenance` with expected values: paper or gold-run",
         ),
+        (
+            {"experiments": [varied({"los": 3})]},
+            "has no value `los` that can vary; did you mean `loss`?",
+        ),
+        ({"experiments": [varied({"loss": 1})]}, "expects the same values with `python run.py 7`"),
+        ({"experiments": [varied({})]}, "`experiments[0].vary[0].expected` should not be empty"),
         ({"functions": [{"target": "f", "sha256": DIGEST}]}, "is not a target"),
         ({"functions": [{"target": "../a.py::f", "sha256": DIGEST}]}, "inside it"),
         ({"functions": [{"target": "a.py::f"}]}, "`functions[0].sha256` is missing"),
@@ -111,6 +123,18 @@ def test_a_wrong_field_has_one_clear_message(tmp_path: Path, change: dict[str, A
     said = errors(tmp_path, paper_data(**change))
     assert message in said
     assert "paper.task.yaml:" in said
+
+
+def test_a_variation_is_graded_as_a_command_of_its_own_and_told_to_nobody(tmp_path: Path) -> None:
+    (task,) = load(tmp_path, paper_data(experiments=[varied({"loss": 3})]))
+    item = Items(task).item((0,))
+    assert item.grade is not None
+    own, other = item.grade.commands
+    assert (own.label, other.label, other.command) == ("e", "e varied", "python run.py 7")
+    (check,) = other.result
+    assert (check.expected, check.rel, check.number) == (3, 0.1, "n")
+    assert "run.py 7" not in str(public_part(item))
+    assert expected_report(item.experiments) == {"e": {"loss": 1}}
 
 
 def test_other_sets_take_no_functions(tmp_path: Path) -> None:

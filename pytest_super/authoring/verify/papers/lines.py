@@ -10,6 +10,7 @@ from pytest_super.authoring.verify.finding import Finding
 from pytest_super.authoring.verify.papers.leaks import paper_leaks
 from pytest_super.authoring.verify.papers.proof import prove
 from pytest_super.authoring.verify.papers.runs import Runs, read_originals
+from pytest_super.authoring.verify.papers.variations import proposal_line
 from pytest_super.authoring.verify.verification import finding_line
 from pytest_super.errors import SuperError
 from pytest_super.report.live_command import LiveCommand
@@ -85,6 +86,8 @@ def proof_lines(proof: PaperProof, findings: Iterable[Finding]) -> Iterator[str]
     for spread in proof.seed_spreads:
         text = spread_text(spread, counted(proof.seeds, "run") + ", each with another seed")
         yield one_line(f"{proof.paper}: {text}; proposed: {tolerance_text(spread)}")
+    for proposal in proof.proposals:
+        yield one_line(f"{proof.paper}: {proposal_line(proposal)}")
     counts = Counter(one.verdict for one in proof.functions)
     told = ", ".join(f"{count} {verdict}" for verdict, count in counts.items())
     of = f"{counted(proof.gold_runs, 'gold run')}, {counted(len(proof.functions), 'function')}"

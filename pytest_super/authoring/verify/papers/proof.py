@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Literal, TypeAlias, get_args
 from pytest_super.authoring.verify.gold_run import EXIT as EXIT_LINE
 from pytest_super.authoring.verify.outcome import are_different
 from pytest_super.authoring.verify.papers.runs import Trial
+from pytest_super.authoring.verify.papers.variations import proposal_of, varied, varied_command
 from pytest_super.functions.edits import Stub
 from pytest_super.metrics.numbers import is_number
 from pytest_super.tasks.combinations import function_ids
@@ -21,12 +22,13 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from pytest_super.authoring.verify.papers.runs import Files, Originals, Outcome, Runs
+    from pytest_super.authoring.verify.papers.variations import Proposal
     from pytest_super.tasks.paper import Experiment
     from pytest_super.tasks.task import Task
 
-GOLD, SEEDS, EXIT, PROBES = "gold", "seeds", "exit", "probes"
+GOLD, SEEDS, EXIT, PROBES, VARY = "gold", "seeds", "exit", "probes", "vary"
 Key: TypeAlias = "tuple[str, int]"
-"""What is run: GOLD or SEEDS and a seed, EXIT, PROBES and an experiment, a stub and a function."""
+"""What is run: GOLD or SEEDS and a seed, EXIT, PROBES or VARY and an experiment, a stub and a function."""
 STUBS: tuple[Stub, ...] = get_args(Stub)
 Verdict: TypeAlias = Literal["valid", "gold_fails", "flaky", "not_executed", "insensitive"]
 # A proposed tolerance is so many times the largest difference of a gold run from the mean of all.
@@ -80,6 +82,8 @@ class PaperProof:
     """Runs of the experiments that read a seed, each with another one."""
     seed_spreads: list[Spread]
     seed_failures: list[str]
+    proposals: list[Proposal]
+    """For each experiment without a variation."""
     functions: list[FunctionProof]
 
 
@@ -103,32 +107,43 @@ def prove(code: Originals, runs: Runs, *, epochs: int, sample: int | None = None
         seeds=len(seeded),
         seed_spreads=spreads_of(seeded),
         seed_failures=failures_of(seeded),
+        proposals=[proposal_of(one, outcomes.get((VARY, index))) for index, one in unvaried(paper)],
         functions=[prove_function(paper, place, outcomes, gold_verdict(gold)) for place in places],
     )
 
 
 def common_trials(code: Originals, epochs: int) -> dict[Key, Trial]:
     paper, files = code.paper, code.files
+    everything = [command for one in paper.experiments for command in one.commands]
     exiting = dict.fromkeys(files, EXIT_LINE)
     gold: dict[Key, Trial] = {
-        (GOLD, seed): Trial(
-            what="gold", files=files, experiments=paper.experiments, seeds={"PYTHONHASHSEED": seed}
-        )
+        (GOLD, seed): Trial(what="gold", files=files, commands=everything, seeds={"PYTHONHASHSEED": seed})
         for seed in range(epochs)
     }
     probes: dict[Key, Trial] = {
-        (PROBES, index): Trial(what="probes", files=code.with_probes(), experiments=[one])
+        (PROBES, index): Trial(what="probes", files=code.with_probes(), commands=[one])
         for index, one in enumerate(paper.experiments)
     }
-    exits = Trial(what="exits", files=exiting, experiments=paper.experiments)
-    return {**gold, **seed_trials(paper, files, epochs), **probes, (EXIT, 0): exits}
+    exits = Trial(what="exits", files=exiting, commands=paper.experiments)
+    variations: dict[Key, Trial] = {
+        (VARY, index): Trial(what=f"a variation of {one.name}", files=files, commands=[varied(one)])
+        for index, one in unvaried(paper)
+        if varied_command(one.command)
+    }
+    return {**gold, **seed_trials(paper, files, epochs), **probes, **variations, (EXIT, 0): exits}
+
+
+def unvaried(paper: Task) -> list[tuple[int, Experiment]]:
+    """The experiments without a variation whose values are compared, with their places."""
+    experiments = enumerate(paper.experiments)
+    return [(index, one) for index, one in experiments if one.reported and not one.vary]
 
 
 def seed_trials(paper: Task, files: Files, epochs: int) -> dict[Key, Trial]:
     experiments = [one for one in paper.experiments if one.reads_seed]
     return {
         (SEEDS, seed): Trial(
-            what=f"the seed {seed}", files=files, experiments=experiments, seeds={SEED_VARIABLE: seed}
+            what=f"the seed {seed}", files=files, commands=experiments, seeds={SEED_VARIABLE: seed}
         )
         for seed in range(epochs if experiments else 0)
     }
@@ -140,7 +155,7 @@ def stub_trials(code: Originals, places: Sequence[int]) -> dict[Key, Trial]:
         (stub, place): Trial(
             what=f"{paper.functions[place].name} with the stub {stub}",
             files=code.stubbed(paper.functions[place], stub),
-            experiments=[one for _, one in needing(paper, place)],
+            commands=[one for _, one in needing(paper, place)],
         )
         for place in places
         for stub in STUBS

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from pytest_super.kernel.client import Kernel
     from pytest_super.metrics.evidence import GradedValue
     from pytest_super.session.item import ReadyKernel
+    from pytest_super.tasks.grade import GradedCommand
     from pytest_super.tasks.paper import Experiment, MaskableFunction
     from pytest_super.tasks.task import Task
 
@@ -87,11 +88,11 @@ def leave(mark: str) -> str:
 
 @dataclass(frozen=True, kw_only=True)
 class Trial:
-    """The files and the experiments of one run, in a sandbox of its own."""
+    """The files and the commands of one run, in a sandbox of its own."""
 
     what: str
     files: Files
-    experiments: Sequence[Experiment]
+    commands: Sequence[GradedCommand]
     seeds: Mapping[str, int] = field(default_factory=dict)
     """Variables of the environment that seed random numbers."""
 
@@ -143,11 +144,11 @@ class Runs:
 
 
 def for_trial(paper: Task, trial: Trial) -> Task:
-    """An item that is graded by the trial's experiments, and has all its files replaced."""
+    """An item that is graded by the trial's commands, and has all its files replaced."""
     item = Items(paper).item((0,))
     assert item.grade is not None
     grade = item.grade.model_copy(update={"collect": list(trial.files)})
-    grade._experiments = tuple(trial.experiments)
+    grade._experiments = tuple(trial.commands)
     seeds = {name: str(seed) for name, seed in trial.seeds.items()}
     sandbox = item.sandbox.model_copy(update={"env": {**seeds, **item.sandbox.env}})
     return item.model_copy(update={"grade": grade, "sandbox": sandbox})
