@@ -192,7 +192,7 @@ def check_artifacts(runner: Runner, server: OpenAIServer) -> None:
     assert not any(secret in path.read_bytes() for path in runner.folder.rglob("*") if path.is_file())
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_a_pull_request_pays_for_what_it_touches_and_is_red_for_a_drop(
     runner: Runner, openai_server: OpenAIServer
 ) -> None:
