@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any
 
@@ -13,6 +12,7 @@ from pytest_super.agents.gold import GoldAgent, first_failure, run_to_end
 from pytest_super.agents.gold_functions import writing
 from pytest_super.agents.registry import AgentSettings, make_gold
 from pytest_super.agents.replay import ReplayAgent, read_steps
+from pytest_super.authoring.tries import try_of
 from pytest_super.errors import SuperError
 from pytest_super.grading.collected import changed_paths, files_below_workdir
 from pytest_super.session.masked_code import prepared_code
@@ -25,8 +25,6 @@ if TYPE_CHECKING:
     from pytest_super.tasks.task import Task
     from pytest_super.trial.trial import Agent, Trial
 
-VARIABLE = "SUPER_PROBES"
-"""Names a JSON file with what is tried of each task by its id, that of epoch 1 first."""
 # How long the files of a state are looked at, which is no compute time of the trial.
 LOOK_SECONDS = 2.0
 
@@ -80,10 +78,8 @@ class BodiesAgent:
 
 
 def pytest_super_make_agent(task: Task, epoch: int) -> Agent:
-    probes = json.loads(Path(os.environ[VARIABLE]).read_text(encoding="utf-8"))[task.id]
-    if epoch > len(probes):
+    if (probe := try_of(task.id, epoch)) is None:
         pytest.skip("less is tried of this task")
-    probe = probes[epoch - 1]
     if isinstance(task, PaperItem):
         return BodiesAgent(task, Path(probe["collected"]), probe["bodies"])
     return state_agent(task, probe)

@@ -3,18 +3,12 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
-import sys
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from pytest_super.agents.gold import TASKS_EXTRA
-from pytest_super.authoring.why.probe import VARIABLE
+from pytest_super.authoring.tries import run_tries
 from pytest_super.authoring.why.search import Outcome
-from pytest_super.errors import SuperError
-from pytest_super.store.atomic_write import write_atomically
-from pytest_super.store.json_lines import disk_errors
 from pytest_super.store.run_folder import last_results
 from pytest_super.store.step_values import submitted_text
 from pytest_super.store.trajectory import read_trajectory
@@ -27,9 +21,7 @@ if TYPE_CHECKING:
     from pytest_super.authoring.why.trials import Searchable
     from pytest_super.store.results import TrialResult
 
-PLUGINS = ("pytest_super.session.end_with_parent", "pytest_super.authoring.why.probe")
-# Exit statuses of pytest when all tests were run, whether or not they passed.
-DONE = (0, 1)
+PLUGIN = "pytest_super.authoring.why.probe"
 
 Try = tuple[str, Any]
 """The name of the trial, or of the task if nothing of the trial is in it, and what is tried."""
@@ -90,10 +82,8 @@ def try_all(
     for id, tries in wanted.items():
         for place, data in enumerate(tries.values(), 1):
             data["changed"] = str(changed_file(folder, id, place).absolute())
-    # Of other epochs, too: the agent skips them.
-    most = max(map(len, wanted.values()))
     data = {id: list(tries.values()) for id, tries in wanted.items()}
-    run = run_pytest([f"--super-epochs={most}", *options, *places.values()], data, folder)
+    run = run_tries(PLUGIN, ["--super-agent=gold", *options, *places.values()], data, folder)
     names = {id: list(tries) for id, tries in wanted.items()}
     return {
         names[one.id][one.epoch - 1]: outcome_of(run, one, changed_file(folder, one.id, one.epoch))
@@ -103,28 +93,6 @@ def try_all(
 
 def changed_file(folder: Path, id: str, place: int) -> Path:
     return folder / f"{id}-{place}.changed.json"
-
-
-def run_pytest(arguments: Sequence[str], data: Mapping[str, object], folder: Path) -> Path:
-    """The folder of the run. Raises SuperError if not everything was tried."""
-    folder.mkdir(parents=True, exist_ok=True)
-    probes, log = folder / "probes.json", folder / "pytest.log"
-    with disk_errors(folder):
-        write_atomically(probes, json.dumps(data))
-    plugins = [f"-p{plugin}" for plugin in PLUGINS]
-    own = ["--super-agent=gold", f"--super-dir={folder.absolute()}"]
-    command = [sys.executable, "-m", "pytest", *plugins, *own, *arguments]
-    with log.open("wb") as output:
-        status = subprocess.run(
-            command,
-            env={**os.environ, VARIABLE: str(probes.absolute())},
-            stdout=output,
-            stderr=subprocess.STDOUT,
-            check=False,
-        ).returncode
-    if status not in DONE:
-        raise SuperError(f"pytest ended with status {status} before everything was tried: see {log}")
-    return (folder / "runs/latest").resolve()
 
 
 def outcome_of(run: Path, result: TrialResult, changed: Path) -> Outcome:

@@ -1,0 +1,52 @@
+"""Runs of pytest with a plugin that makes their agents, from data that the command gives it."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from pytest_super.errors import SuperError
+from pytest_super.store.atomic_write import write_atomically
+from pytest_super.store.json_lines import disk_errors
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+VARIABLE = "SUPER_TRIES"
+"""Names a JSON file with what is tried of each task by its id, that of epoch 1 first."""
+# Exit statuses of pytest when all tests were run, whether or not they passed.
+DONE = (0, 1)
+
+
+def run_tries(
+    plugin: str, arguments: Sequence[str], tries: Mapping[str, Sequence[Any]], folder: Path
+) -> Path:
+    """The folder of the run, which has an epoch for each try. Raises SuperError if not all were run."""
+    folder.mkdir(parents=True, exist_ok=True)
+    data, log = folder / "tries.json", folder / "pytest.log"
+    with disk_errors(folder):
+        write_atomically(data, json.dumps(tries))
+    command = [sys.executable, "-m", "pytest", "-ppytest_super.session.end_with_parent", f"-p{plugin}"]
+    # Of tasks with fewer tries, further epochs are skipped.
+    own = [f"--super-dir={folder.absolute()}", f"--super-epochs={max(map(len, tries.values()))}"]
+    with log.open("wb") as output:
+        status = subprocess.run(
+            [*command, *own, *arguments],
+            env={**os.environ, VARIABLE: str(data.absolute())},
+            stdout=output,
+            stderr=subprocess.STDOUT,
+            check=False,
+        ).returncode
+    if status not in DONE:
+        raise SuperError(f"pytest ended with status {status} before everything was tried: see {log}")
+    return (folder / "runs/latest").resolve()
+
+
+def try_of(id: str, epoch: int) -> Any:
+    """In a plugin: what is tried in this epoch of a task; None if nothing is."""
+    tries = json.loads(Path(os.environ[VARIABLE]).read_text(encoding="utf-8"))[id]
+    return tries[epoch - 1] if epoch <= len(tries) else None
