@@ -48,6 +48,19 @@ class GradedValue:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class Sign:
+    """Something that makes the trial doubtful, seen from where the agent cannot reach."""
+
+    kind: str
+    evidence: str
+    """A short text."""
+    step: int | None = None
+    """Number of the step at which it was seen; None if it belongs to no step."""
+    is_suspect: bool = False
+    """An honest agent has no reason for it."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class Spent:
     """What the trial used of its budget."""
 
@@ -81,6 +94,8 @@ class Evidence:
     """One for each landmark of the task, in its order."""
     graded: Sequence[GradedValue] = ()
     """The values of the task's grader."""
+    signs: Sequence[Sign] | None = None
+    """What makes the trial doubtful; None if nobody looked."""
     repository: str | None = None
     """Name of the folder in the working directory that holds the repository; None without one."""
     spent: Spent = Spent()

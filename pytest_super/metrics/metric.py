@@ -31,6 +31,8 @@ class Metric:
     higher_is_better: bool = True
     best: float | None = None
     """The value of a perfect trial, if there is one. `verify` requires it of the gold solution."""
+    is_quiet: bool = False
+    """Where every trial has the best value, it has no column and is not among a trial's figures."""
     worst: float | None = None
     """The value of an error in the gate: by default 0, or infinity if lower is better."""
     version: int | Callable[[Task], int] = 1
@@ -40,6 +42,9 @@ class Metric:
     """The sets of tasks in which a trial is solved when this metric is `best`."""
     reference: Callable[[ReferenceScores], float | None] | None = None
     """Its value under `--super-scoring=reference`; None if the published code does not have this metric."""
+
+    def is_told(self, value: float | None) -> bool:
+        return value is not None and not (self.is_quiet and value == self.best)
 
     def version_for(self, task: Task) -> int:
         return self.version(task) if callable(self.version) else self.version

@@ -23,6 +23,7 @@ from pytest_super.metrics.metric import Metric
 from pytest_super.metrics.script_executed import SCRIPT_EXECUTED, entrypoint_run
 from pytest_super.metrics.self_report import SELF_REPORT
 from pytest_super.metrics.submitted import SUBMITTED
+from pytest_super.metrics.suspect import SUSPECT
 from pytest_super.store.results import result_fields
 from pytest_super.store.trajectory import TOLD
 
@@ -40,7 +41,7 @@ PAPER, REFERENCE = "paper", "reference"
 SCORINGS = (PAPER, REFERENCE)
 """The values of `--super-scoring`."""
 
-BUILT_IN = (ACCURACY, LANDMARKS, SUBMITTED, SCRIPT_EXECUTED, GRADED, SELF_REPORT)
+BUILT_IN = (ACCURACY, LANDMARKS, SUBMITTED, SCRIPT_EXECUTED, GRADED, SELF_REPORT, SUSPECT)
 """In the order of the columns."""
 
 RESERVED = {"scoring", "epochs", "trials", "errors"} | {one.name for one in result_fields() if one.junit}

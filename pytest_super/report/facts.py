@@ -1,13 +1,10 @@
-"""The fields of a result as lines for people, by their declarations, and what makes its figures doubtful."""
+"""The fields of a result as lines for people, by their declarations."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from pytest_super.metrics.graded import GRADED
-from pytest_super.metrics.self_report import SELF_REPORT
 from pytest_super.report.text import graded_line, grader_output, raised, score_of, script_state, stop_of
-from pytest_super.tasks.grade import SAME
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -16,9 +13,6 @@ if TYPE_CHECKING:
     from pytest_super.store.results import TrialResult
 
 Fact = tuple[str, str]
-
-GRADED_BESIDE = "graded in the agent's own sandbox, which can deceive the grader"
-GRADED_OTHERWISE = "graded otherwise with all that the agent changed (whole_file)"
 
 
 def facts_of(result: TrialResult, fields: Iterable[Field], most: int | None = None) -> Iterator[Fact]:
@@ -63,6 +57,7 @@ OWN_WORDS: dict[str, Callable[[TrialResult], Iterable[str]]] = {
         *(f"the grader printed: {text}" for text in grader_output(result)),
     ],
     "whole_file": lambda result: map(graded_line, result.whole_file or ()),
+    "integrity": lambda result: sign_lines(result),
     "tokens": lambda result: [
         f"{result.prompt_tokens:,} of prompts, {result.completion_tokens:,} of answers"
     ],
@@ -81,21 +76,10 @@ def process_line(result: TrialResult) -> str:
     return f"{process.get('script')}: {process.get('arguments')}, {process.get('seconds')} s"
 
 
-def doubts_of(result: TrialResult) -> Iterator[str]:
-    """What could make a figure say more than the agent did."""
-    echoes = sum(bool(found["is_echo"]) for found in result.landmarks_found)
-    if echoes:
-        yield f"echo: {echoes} of the landmarks are also in the source of the cell that hit them"
-    if result.entrypoint_process and result.entrypoint_process.get("changed"):
-        yield "changed script: what ran differs from what the repository and the edits made of it"
-    if result.graded_in == SAME:
-        yield GRADED_BESIDE
-    if result.whole_file_differs:
-        yield GRADED_OTHERWISE
-    said, graded = result.metrics.get(SELF_REPORT.name), result.metrics.get(GRADED.name)
-    if said is not None and graded is not None and said > graded:
-        yield f"the agent's own report ({said:.3g}) is better than what its code yields ({graded:.3g})"
-    if result.changed_elsewhere:
-        yield f"changed but not collected: {', '.join(result.changed_elsewhere)}"
-    if result.dropped:
-        yield f"{result.dropped} frames or messages of the sandbox did not fit and were dropped"
+def sign_lines(result: TrialResult) -> Iterator[str]:
+    return map(sign_line, result.integrity or ())
+
+
+def sign_line(sign: dict[str, Any]) -> str:
+    at = "" if sign["step"] is None else f", step {sign['step']}"
+    return f"{sign['kind']}{at}: {sign['evidence']}"

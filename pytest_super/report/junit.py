@@ -9,12 +9,12 @@ from __future__ import annotations
 import os
 import xml.etree.ElementTree as ET
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from pytest_super.errors import InfrastructureError
 from pytest_super.gates.figures import mean_with_errors, without_interrupted
 from pytest_super.metrics.accuracy import ACCURACY
-from pytest_super.report.facts import single_values
+from pytest_super.report.facts import single_values, texts_of
 from pytest_super.report.notebook import NOTEBOOK
 from pytest_super.report.repeats import chosen_share, pass_at
 from pytest_super.report.summary import (
@@ -145,18 +145,19 @@ def add_properties(element: ET.Element, figures: Iterable[Figure]) -> None:
 def figures_of_trial(result: TrialResult) -> Iterator[Figure]:
     """None for a figure that does not apply or is not known."""
     fields = (one for one in result_fields() if one.junit)
-    figures = (figure for one in fields for figure in figures_of_field(one, getattr(result, one.name)))
+    figures = (figure for one in fields for figure in figures_of_field(one, result))
     yield from ((f"super.{name}", value) for name, value in (*figures, *result.metrics.items()))
 
 
-def figures_of_field(field: Field, value: Any) -> Iterator[Figure]:
+def figures_of_field(field: Field, result: TrialResult) -> Iterator[Figure]:
     """One for each single value of an object. None without a value, unless the field is always shown."""
+    value = getattr(result, field.name)
     if value == field.default and field.absent is None:
         return
     if isinstance(value, dict):
         yield from ((f"{field.name}.{name}", one) for name, one in single_values(value))
     elif isinstance(value, list):
-        yield field.name, ", ".join(map(str, value))
+        yield field.name, "; ".join(texts_of(field, result))
     else:
         yield field.name, int(value) if isinstance(value, bool) else value
 

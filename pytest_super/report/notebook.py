@@ -9,7 +9,7 @@ import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from pytest_super.report.facts import doubts_of, facts_of
+from pytest_super.report.facts import facts_of
 from pytest_super.report.tool_calls import content_of, pauses
 from pytest_super.store.atomic_write import write_atomically
 from pytest_super.store.json_lines import disk_errors
@@ -83,7 +83,6 @@ def figures_of(told: Told, result: TrialResult, steps: list[Step]) -> Iterator[t
     yield "expected", told.expected or "unknown"
     yield "submitted", "nothing" if submitted is None else submitted
     yield from facts_of(result, [field for field in result_fields() if field.notebook])
-    yield from (("look twice", doubt) for doubt in doubts_of(result))
 
 
 def step_cells(step: Step, pause: float | None) -> Iterator[Cell]:

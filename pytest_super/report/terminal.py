@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING
 from pytest_super.gates.figures import mean_with_errors, without_interrupted
 from pytest_super.gates.wording import CANNOT_TELL, FAILED, GATE, INVALID, OPEN, PASSED
 from pytest_super.metrics.accuracy import ACCURACY
-from pytest_super.report.facts import GRADED_BESIDE, GRADED_OTHERWISE, doubts_of, text_of
+from pytest_super.metrics.suspect import SUSPECT
+from pytest_super.report.facts import sign_line, text_of
 from pytest_super.report.notebook import NOTEBOOK
 from pytest_super.report.repeats import repeat_lines
 from pytest_super.report.summary import (
@@ -40,6 +41,7 @@ COLOURS = {
     "error ": {"red": True},
     "missed ": {"red": True},
     "stopped ": {"yellow": True},
+    "suspect ": {"red": True},
     "trouble ": {"red": True},
     INVALID: {"red": True},
     f"{GATE}{PASSED}": {"green": True},
@@ -83,7 +85,7 @@ def summary_lines(
         yield ""
     yield " · ".join(total_facts(ended, runs))
     yield from spent_lines(runs)
-    yield from deceivable_lines(ended)
+    yield from integrity_lines(ended)
     yield from repeat_lines(whole, chosen_epochs)
     yield from agreement_lines(whole)
     yield from cause_lines(ended)
@@ -104,11 +106,25 @@ def spent_lines(runs: Sequence[TrialResult]) -> Iterator[str]:
         yield f"spent {spent}; without recorded answers it is about {about}"
 
 
-def deceivable_lines(results: Sequence[TrialResult]) -> Iterator[str]:
-    counts = Counter(doubt for result in results for doubt in doubts_of(result))
-    for doubt in (GRADED_BESIDE, GRADED_OTHERWISE):
-        if counts[doubt]:
-            yield f"{counted(counts[doubt], 'trial')} {doubt}"
+def integrity_lines(results: Sequence[TrialResult]) -> Iterator[str]:
+    """How many trials each kind of signs has, and each score without the suspect trials next to the score."""
+    kinds = [{sign["kind"] for sign in result.integrity or ()} for result in results]
+    if counts := Counter(kind for some in kinds for kind in sorted(some)):
+        yield f"look twice: {', '.join(f'{count} {kind}' for kind, count in counts.most_common())}"
+    honest = [result for result in results if not is_suspect(result)]
+    if suspect := len(results) - len(honest):
+        names = dict.fromkeys(result.headline for result in results if result.headline)
+        scores = (scores_of(name, results, honest) for name in names)
+        yield f"{counted(suspect, 'suspect trial')}: {'; '.join(scores)}"
+
+
+def scores_of(name: str, results: Sequence[TrialResult], honest: Sequence[TrialResult]) -> str:
+    whole, without = (figure(Group(results=some).mean(name)) for some in (results, honest))
+    return f"{name} {whole}, {without} without"
+
+
+def is_suspect(result: TrialResult) -> bool:
+    return bool(result.metrics.get(SUSPECT.name))
 
 
 def resumed_lines(results: Sequence[TrialResult]) -> Iterator[str]:
@@ -133,7 +149,8 @@ def unended_lines(results: Sequence[TrialResult], not_run: int) -> Iterator[str]
 
 
 def is_used(metric: Metric, result: TrialResult) -> bool:
-    return metric.name in result.applicable or result.metrics.get(metric.name) is not None
+    is_expected = metric.name in result.applicable and not metric.is_quiet
+    return is_expected or metric.is_told(result.metrics.get(metric.name))
 
 
 def table_of(groups: Sequence[Group], metrics: Sequence[Metric]) -> list[list[str]]:
@@ -202,7 +219,10 @@ def total_facts(results: list[TrialResult], runs: list[TrialResult]) -> Iterator
 
 
 def unsolved_lines(results: Iterable[TrialResult], folder: PurePath) -> Iterator[str]:
-    """A line for each unsolved trial. The path of a notebook is whole, however long its line is."""
+    """A line for each unsolved trial and each sign that makes one suspect.
+
+    The path of a notebook is whole, however long its line is.
+    """
     for result in sorted(results, key=lambda one: (one.is_interrupted, not one.is_error, one.name)):
         if result.is_interrupted:
             yield one_line(f"stopped {result.name}: {result.error} ({result.folder})")
@@ -211,6 +231,9 @@ def unsolved_lines(results: Iterable[TrialResult], folder: PurePath) -> Iterator
         elif not result.solved:
             path = folder / result.folder / NOTEBOOK
             yield f"{one_line(f'missed  {result.name}: {describe(result)}')}; {path}"
+        for sign in result.integrity or ():
+            if sign["is_suspect"]:
+                yield one_line(f"suspect {result.name}: {sign_line(sign)}")
         if result.kept:
             yield one_line(f"kept    {result.name}: {result.kept}")
 

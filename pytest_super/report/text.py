@@ -11,6 +11,7 @@ import pytest
 
 from pytest_super.metrics.script_executed import SCRIPT_EXECUTED
 from pytest_super.metrics.submitted import SUBMITTED
+from pytest_super.metrics.suspect import SUSPECT
 from pytest_super.store.results import RUNNING
 from pytest_super.store.trajectory import MANY_REPEATS
 from pytest_super.words import exit_words, named, printable_line, shortened
@@ -27,6 +28,8 @@ CHAINED = re.compile(
 )
 MOST_LANDMARKS, LANDMARK_LIMIT = 3, 40
 MOST_VALUES = 3
+# Goes without saying.
+NOT_SUSPECT = (SUSPECT.name, SUSPECT.best)
 FRAME = re.compile(r' *File "(.+)", line (\d+), in (.+)')
 MOST_FRAMES = 3
 # Frames of this package and of libraries are not the agent's own.
@@ -79,7 +82,8 @@ def outcome_of(result: TrialResult) -> str:
 
 
 def score_of(metrics: dict[str, float | None]) -> str:
-    return ", ".join(f"{name} {value:.3g}" for name, value in metrics.items() if value is not None)
+    known = ((name, value) for name, value in metrics.items() if value is not None)
+    return ", ".join(f"{name} {value:.3g}" for name, value in known if (name, value) != NOT_SUSPECT)
 
 
 def stop_of(result: TrialResult) -> str:

@@ -6,6 +6,8 @@ from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from pytest_super.errors import InfrastructureError
+from pytest_super.integrity.look import Traces
+from pytest_super.integrity.registry import signs_of, unseen_in
 from pytest_super.metrics.cause import cause_of
 from pytest_super.metrics.evidence import Evidence, Spent
 from pytest_super.metrics.registry import scored
@@ -109,7 +111,7 @@ class EndedTrial:
         )
 
     def scored(self, spent: Spent) -> dict[str, Any]:
-        """The scores among the fields of the result. Raises what a metric of the project raises."""
+        """The signs and scores among the fields of the result. Raises what a metric of the project raises."""
         evidence = Evidence(
             steps=self.trial.all_steps,
             submission=self.trial.submission,
@@ -119,13 +121,27 @@ class EndedTrial:
             repository=self.item.provided,
             spent=spent,
         )
+        traces = self.traces(evidence)
+        signs = signs_of(traces)
+        evidence = replace(evidence, signs=signs)
         metrics = self.item.config.stash[SCORING].metrics
         whole, splice = self.graded.whole_file, self.graded.splice
         return {
             **scored(metrics, self.task, evidence, self.item.config.stash[RUN].settings.scoring),
+            "integrity": [asdict(sign) for sign in signs],
+            "unseen": unseen_in(traces),
             "whole_file": whole and [asdict(value) for value in whole],
             **({"taken": splice.taken, "left_out": splice.left_out} if splice else {}),
         }
+
+    def traces(self, evidence: Evidence) -> Traces:
+        return Traces(
+            task=self.task,
+            evidence=evidence,
+            graded_in=self.graded.where,
+            changed_elsewhere=self.graded.changed,
+            whole_file=self.graded.whole_file,
+        )
 
 
 def error_of(cause: BaseException | None, doing: Doing) -> str | None:

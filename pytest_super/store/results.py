@@ -117,6 +117,11 @@ class TrialResult:
     graded: the values with these files as the agent left them; else `null`."""
     masked: dict[str, Any] | None = None
     """For an item of a paper [what may make it hard](papers.md#what-reports-say); else `null`."""
+    integrity: Annotated[Objects | None, Field(label="look twice", page=False)] = None
+    """[Signs](metrics.md#integrity) that the score says more than the agent did: `kind`, `step` (`null`: of
+    none), `evidence`, and `is_suspect`. Empty if there are none, `null` if nobody looked."""
+    unseen: list[str] = field(default_factory=list)
+    """What could not be observed, so that some signs were not looked for."""
     compute_seconds: Annotated[float, COMPUTE_TIME] = 0.0
     """[Compute time](task-format.md#compute-time) that was charged."""
     model_seconds: Annotated[float, replace(MODEL_TIME, label="model time", total="model")] = 0.0

@@ -47,7 +47,7 @@ class Agent:
     def run(self, trial):
         id = trial.task.id
         if id.startswith("wrong"):
-            trial.execute("print('half way')")
+            trial.execute("print('half', 'way')")
             trial.submit(0)
         elif id.startswith("raises"):
             raise ValueError("agent bug")
@@ -65,8 +65,8 @@ class Agent:
         elif id.startswith("crash"):
             os.kill(os.getpid(), signal.SIGKILL)
         else:
-            trial.execute("print('half way')")
-            trial.execute("print('done')")
+            trial.execute("print('half', 'way')")
+            trial.execute("print('do', 'ne', sep='')")
             trial.submit(42)
 """
 

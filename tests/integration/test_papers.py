@@ -238,7 +238,7 @@ def test_a_stub_that_prints_is_unsolved_and_flagged(project: pytest.Pytester) ->
     )
     result.stdout.fnmatch_lines(
         [
-            "1 trial graded otherwise with all that the agent changed (whole_file)",
+            "look twice: 1 whole files differ",
             "*2205.00048_0*; not graded: project/stats.py: line *",
         ]
     )
@@ -465,6 +465,7 @@ def test_reference_scoring_trusts_the_report(project: pytest.Pytester) -> None:
     row = run(project, "agents:Cheats", "stats.task.yaml::2205.00048_0", "--super-scoring=reference")["0"]
     assert row["solved"]
     assert (row["metrics"]["self_report"], row["metrics"]["graded"]) == (1.0, 0.0)
+    assert "report better than code" in [sign["kind"] for sign in row["integrity"]]
 
 
 @pytest.mark.slow

@@ -68,7 +68,7 @@ def test_the_gate_bounds_the_mean_of_a_metric(text: str, values: tuple[float, ..
         (
             "f1:0.5",
             "no such figure: choose from accuracy, landmarks, submitted, script_executed, graded, "
-            "self_report, cost, cost_per_task, tokens_per_task, category.NAME",
+            "self_report, suspect, cost, cost_per_task, tokens_per_task, category.NAME",
         ),
         ("cost:0.5", "lower is better: write 'cost<0.5'"),
         ("accuracy<0.5", "higher is better: write 'accuracy:0.5'"),

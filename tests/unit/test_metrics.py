@@ -10,6 +10,7 @@ import pytest
 from pytest_super.errors import SuperError
 from pytest_super.metrics import Evidence, Metric, Spent
 from pytest_super.metrics.registry import BUILT_IN, RESERVED, checked, installed_metrics, is_solved, score
+from pytest_super.metrics.suspect import SUSPECT
 from pytest_super.report.junit import figures_of_trial
 from pytest_super.store.results import TrialResult
 from pytest_super.store.trajectory import Action, Step
@@ -38,9 +39,11 @@ def submit(content: str) -> Step:
 
 def test_the_metrics_that_ship_are_the_papers_in_the_order_of_the_columns() -> None:
     names = ["accuracy", "landmarks", "submitted", "script_executed"]
-    assert [metric.name for metric in installed_metrics()] == [*names, "graded", "self_report"]
-    assert [metric.heading for metric in BUILT_IN] == [*names[:3], "executed", "graded", "self_report"]
-    assert {metric.best for metric in BUILT_IN} == {1.0}
+    others = ["graded", "self_report", "suspect"]
+    assert [metric.name for metric in installed_metrics()] == [*names, *others]
+    assert [metric.heading for metric in BUILT_IN] == [*names[:3], "executed", *others]
+    assert {metric.best for metric in BUILT_IN[:-1]} == {1.0}
+    assert (SUSPECT.best, SUSPECT.value_of_error, SUSPECT.higher_is_better) == (0.0, 1.0, False)
 
 
 def test_an_entry_that_only_has_a_name_applies_always_and_is_better_when_higher() -> None:
@@ -100,6 +103,7 @@ def test_a_trial_has_a_value_for_each_metric_in_their_order() -> None:
         ("script_executed", None),
         ("graded", None),
         ("self_report", None),
+        ("suspect", None),
         ("a", 3.0),
     ]
 
@@ -157,7 +161,7 @@ def test_under_reference_scoring_the_published_code_computes_what_it_has() -> No
     stored = Evidence(steps=[submit("[1]")], submission=[1], submitted=True)
     values = score([metric(), *BUILT_IN], task(), stored, scoring="reference")
     expected = {"accuracy": 1.0, "landmarks": None, "submitted": 1, "script_executed": None}
-    assert values == {"cost": 1.0, **expected, "graded": None, "self_report": None}
+    assert values == {"cost": 1.0, **expected, "graded": None, "self_report": None, "suspect": None}
 
 
 def test_under_reference_scoring_a_program_beside_the_trial_is_no_step() -> None:

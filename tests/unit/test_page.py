@@ -228,6 +228,7 @@ def test_a_trial_shows_what_decided_it_and_its_steps(tmp_path: Path) -> None:
             {"pattern": "half way", "step": 1, "is_echo": True, "timed_out": False},
             {"pattern": "done", "step": None, "is_echo": False, "timed_out": False},
         ],
+        integrity=[{"kind": "echoed output", "step": 1, "evidence": "half way", "is_suspect": True}],
     )
     steps = [
         a_step(1, content="print('half way')", thought="try", observation="half way\n", seconds=1.25),
@@ -238,7 +239,7 @@ def test_a_trial_shows_what_decided_it_and_its_steps(tmp_path: Path) -> None:
     view = detail_of(shown_run.trials[0], run.path, 100_000)
     assert ("wrong values", "n is 2, not 3") in view.facts
     assert ("submitted", '{"n": 2}') in view.facts
-    assert view.flags == ["echo: 1 of the landmarks are also in the source of the cell that hit them"]
+    assert view.flags == ["echoed output, step 1: half way"]
     page = trial_body(view, id="s", level=2, source="x")
     assert '<mark title="landmark 1">half way</mark>' in page
     assert "1.2 s" in page
@@ -270,24 +271,22 @@ def test_a_call_shows_its_arguments_as_texts_and_the_time_since_the_step_before(
     assert "2.5 s after the step before" in sources["step-2"]
 
 
-VALUE = {"name": "n", "score": 0.0, "found": "1", "expected": "2", "why": ""}
-
-
-@pytest.mark.parametrize(
-    ("changed", "flag"),
-    [
-        ({"graded_in": "same"}, "can deceive the grader"),
-        ({"metrics": {"graded": 0.0, "self_report": 1.0}}, "better than what its code yields"),
-        ({"changed_elsewhere": ["a.py"]}, "a.py"),
-        ({"whole_file": [VALUE]}, "all that the agent changed"),
-        ({"entrypoint_process": {"changed": True, "seconds": 1.0, "status": 0}}, "changed script"),
-    ],
-)
-def test_what_makes_a_figure_doubtful_is_flagged(tmp_path: Path, changed: dict[str, Any], flag: str) -> None:
+def test_signs_are_flagged_and_an_older_run_has_none(tmp_path: Path) -> None:
+    sign = {"kind": "changed script", "step": 2, "evidence": "a.py differs", "is_suspect": False}
     run = a_run(tmp_path)
-    add_trial(run, a_result(**changed))
-    (found,) = detail_of(read_run(run.path).trials[0], run.path, 100_000).flags
-    assert flag in found
+    add_trial(run, a_result(integrity=[sign, {**sign, "step": None, "kind": "x" * 999}]))
+    add_trial(run, a_result("older"))
+    flags = {one.result.id: detail_of(one, run.path, 100_000).flags for one in read_run(run.path).trials}
+    assert flags["older"] == []
+    assert flags["mean"][0] == "changed script, step 2: a.py differs"
+    assert len(flags["mean"][1]) < 200
+
+
+def test_signs_that_cannot_be_read_are_told(tmp_path: Path) -> None:
+    run = a_run(tmp_path)
+    add_trial(run, a_result(integrity=[{"kind": "changed script"}]))
+    [told] = read_run(run.path).trouble
+    assert "the result of mean is damaged" in told
 
 
 def test_outputs_that_a_browser_would_render_are_text_and_pictures_are_only_named(tmp_path: Path) -> None:

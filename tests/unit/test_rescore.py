@@ -124,6 +124,7 @@ def test_a_published_folder_is_scored_beside_its_metrics(bench: Bench) -> None:
         "script_executed": {"published": None, "reference": None, "paper": None},
         "graded": {"published": None, "reference": None, "paper": None},
         "self_report": {"published": None, "reference": None, "paper": None},
+        "suspect": {"published": None, "reference": None, "paper": None},
     }
     [row] = [line for line in told.out.splitlines() if line.startswith("t ")]
     assert row.split() == ["t", *["1.000"] * 2, *["0.500"] * 2, *["-"] * 2, *["1.000"] * 3]
@@ -301,7 +302,7 @@ def test_answers_and_entrypoints_of_the_file_go_before_those_of_the_tasks(bench:
     bench.task(answer=1, landmarks=["done"], entrypoint={"path": "a.py"})
     path = bench.ours(cell("!python b.py", "done"), submit(2))
     told = bench.rescore(path, answers='{"task_id": "t", "answer": 2, "entrypoint": "b.py"}')
-    assert [figures["paper"] for figures in told.rows["t"].values()] == [*[1.0] * 4, None, None]
+    assert [figures["paper"] for figures in told.rows["t"].values()] == [*[1.0] * 4, None, None, None]
 
 
 @pytest.mark.parametrize(

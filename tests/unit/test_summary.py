@@ -158,6 +158,7 @@ def test_the_table_fits_the_terminal_and_has_every_column(names: list[str], widt
         "executed",
         "graded",
         "self_report",
+        "suspect",
         "a_metric_with_a_name_lo…",
         "errors",
     ]
@@ -462,3 +463,29 @@ def test_a_script_that_does_not_count_as_executed_is_told_with_how_it_ran(
     why = told.format("train.py ran as repo/sub/train.py")
     assert describe(missed) == f"script_executed 0; submitted; {why}"
     assert "ran as" not in describe(replace(missed, metrics={"script_executed": 1.0}))
+
+
+SUSPECT_SIGN = {"kind": "echoed output", "step": 2, "evidence": "Epoch 9", "is_suspect": True}
+NOTE = {"kind": "shared sandbox", "step": None, "evidence": "graded there", "is_suspect": False}
+
+
+def test_the_score_is_shown_without_suspect_trials_next_to_it_and_their_signs_are_named() -> None:
+    trials = [
+        result(id="a", accuracy=0.5, suspect=0.0, integrity=[]),
+        result(id="b", accuracy=1.0, suspect=1.0, integrity=[SUSPECT_SIGN, NOTE], solved=True),
+        result(id="c", accuracy=0.0, suspect=0.0, integrity=[NOTE]),
+        result(id="older", accuracy=0.5),
+    ]
+    told = lines([replace(trial, headline="accuracy") for trial in trials])
+    assert "suspect" in told[0]
+    assert "look twice: 2 shared sandbox, 1 echoed output" in told
+    assert "1 suspect trial: accuracy 0.500, 0.333 without" in told
+    assert [line for line in told if line.startswith("suspect ")] == [
+        "suspect b: echoed output, step 2: Epoch 9"
+    ]
+
+
+def test_where_no_trial_is_suspect_nothing_is_said_of_it() -> None:
+    trial = result(headline="accuracy", accuracy=0.0, suspect=0.0, integrity=[NOTE])
+    assert not any("suspect" in line for line in lines([trial]))
+    assert "suspect" in lines([replace(trial, metrics={"suspect": 1.0})])[0]

@@ -105,8 +105,11 @@ def trial_lines(group: Group, trials: Sequence[Rescored]) -> Iterator[str]:
 
 def metric_names(rescored: Sequence[Rescored]) -> list[str]:
     """The metrics that have a figure in one of the trials."""
-    names = [metric.name for metric in installed_metrics()]
-    return [name for name in names if any(set(one.figures(name)) != {None} for one in rescored)]
+    return [
+        metric.name
+        for metric in installed_metrics()
+        if any(metric.is_told(value) for one in rescored for value in one.figures(metric.name))
+    ]
 
 
 def cells(one: Rescored, metric: str) -> list[str]:

@@ -47,7 +47,9 @@ class NewResult:
 
     @property
     def is_changed(self) -> bool:
-        return self.old.metrics != self.new.metrics or self.old.solved != self.new.solved
+        before, after = self.old.metrics, self.new.metrics
+        is_scored_otherwise = any(before.get(name) != value for name, value in after.items())
+        return is_scored_otherwise or self.old.solved != self.new.solved
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -11,7 +11,7 @@ from pytest_super.authoring.rescore.trials import MALFORMED, Figures
 from pytest_super.errors import SuperError
 from pytest_super.kernel.cell import Outcome
 from pytest_super.kernel.output import output_text
-from pytest_super.metrics.evidence import Evidence, GradedValue, Landmark, Spent
+from pytest_super.metrics.evidence import Evidence, GradedValue, Landmark, Sign, Spent
 from pytest_super.metrics.matching.landmark_matcher import LandmarkMatcher
 from pytest_super.metrics.registry import PAPER, REFERENCE, installed_metrics, score
 from pytest_super.metrics.script_runs.programs import is_refused
@@ -125,6 +125,7 @@ def rescore(trial: StoredTrial, task: Task | None, grade: Regrader | None = None
         submitted=trial.submit_step is not None,
         landmarks=landmarks_of(trial, task),
         graded=regraded.values if regraded else [GradedValue(**value) for value in trial.result.graded],
+        signs=None if trial.result.integrity is None else [Sign(**one) for one in trial.result.integrity],
         repository=provided_folder(task.repository),
         spent=Spent(**{field.name: getattr(trial.result, field.name) for field in fields(Spent)}),
     )

@@ -50,6 +50,8 @@ class ProcessRun(NamedTuple):
     """The file that it ran, as in `files` of the process."""
     counts: bool
     """Whether it ran long enough, ended well, and the script was still the entrypoint."""
+    step: int
+    """The number of the step that reported it."""
 
 
 def process_runs(
@@ -63,7 +65,8 @@ def process_runs(
             script = script_of(process)
             repositories = [*process.repositories, *provided]
             if script and is_entrypoint(script, entrypoint.path, repositories, process.only):
-                yield ProcessRun(process, script, counts(process, step, script, entrypoint.min_seconds))
+                is_good = counts(process, step, script, entrypoint.min_seconds)
+                yield ProcessRun(process, script, is_good, step.number)
 
 
 def counts(process: ObservedProcess, step: Step, script: str, min_seconds: float) -> bool:

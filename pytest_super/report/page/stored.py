@@ -14,7 +14,7 @@ from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, Any
 
 from pytest_super.metrics.numbers import is_number
-from pytest_super.report.facts import OWN_WORDS, doubts_of
+from pytest_super.report.facts import OWN_WORDS
 from pytest_super.report.text import describe
 from pytest_super.store.activity import FILE, read_doing
 from pytest_super.store.checked import checked_line
@@ -172,7 +172,6 @@ def why_of(result: TrialResult, folder: Path) -> str:
     # Reads all fields that the page shows, so that none of them fails later.
     described = describe(result)
     [list(words(result)) for words in OWN_WORDS.values()]
-    list(doubts_of(result))
     if result.stop_reason == RUNNING:
         return str(read_doing(folder / folder_name(result)) or "")
     if result.error is not None:

@@ -6,7 +6,7 @@ import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from pytest_super.report.facts import doubts_of, facts_of
+from pytest_super.report.facts import facts_of, sign_lines
 from pytest_super.report.page.stored import readable_steps
 from pytest_super.report.page.texts import Text, level_of, size_of, text_of
 from pytest_super.report.tool_calls import content_of, pauses
@@ -88,7 +88,7 @@ def detail_of(trial: ShownTrial, run: Path, most: int) -> ShownDetail:
     return ShownDetail(
         trial=trial,
         facts=[(name, shortened(value, LONGEST_FACT)) for name, value in shown_facts(trial.result, steps)],
-        flags=[shortened(text, LONGEST_FACT) for text in doubts_of(trial.result)],
+        flags=[shortened(text, LONGEST_FACT) for text in sign_lines(trial.result)],
         landmarks=landmarks,
         steps=shown,
         left_out=left_out(len(steps) - len(kept), omitted),

@@ -1,0 +1,46 @@
+"""What is looked for in a trial that has ended, and in which of its traces: never in the agent's words."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
+
+    from pytest_super.metrics.evidence import Evidence, GradedValue
+    from pytest_super.tasks.task import Task
+
+
+@dataclass(frozen=True, kw_only=True)
+class Traces:
+    """What a trial has left where the agent could not change it afterwards."""
+
+    task: Task
+    evidence: Evidence
+    """Its `signs` are still to be found."""
+    graded_in: str = ""
+    """As in the results, like the next two."""
+    changed_elsewhere: Sequence[str] | None = None
+    whole_file: Sequence[GradedValue] | None = None
+
+
+class Seen(NamedTuple):
+    """Something that was found."""
+
+    evidence: str
+    step: int | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Look:
+    """An entry of the registry: one kind of signs."""
+
+    kind: str
+    find: Callable[[Traces], Iterable[Seen]]
+    is_suspect: bool = False
+    """Whether an honest agent has no reason for it, so that the score is doubtful."""
+    needs: str = ""
+    """What has to be observed for it, as in the field `unseen` of results."""
+    can_see: Callable[[Traces], bool] = lambda _traces: True
+    """Whether that was observed in this trial. If not, `find` is not called."""

@@ -1,0 +1,69 @@
+"""Signs in what ran: landmarks that the agent printed itself, a changed script, malformed messages."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pytest_super.integrity.look import Look, Seen
+from pytest_super.metrics.script_executed import entrypoint_run
+from pytest_super.metrics.script_runs.failures import output_of
+from pytest_super.store.trajectory import PROGRAM
+from pytest_super.words import counted
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from pytest_super.integrity.look import Traces
+    from pytest_super.store.trajectory import Step
+
+# The types of steps that run code.
+RUN = ("execute", PROGRAM)
+
+
+def echoed_outputs(traces: Traces) -> Iterator[Seen]:
+    return echoes(traces, is_all=True)
+
+
+def echoed_landmarks(traces: Traces) -> Iterator[Seen]:
+    return echoes(traces, is_all=False)
+
+
+def echoes(traces: Traces, *, is_all: bool) -> Iterator[Seen]:
+    """The landmarks that a cell has in its source, by whether so are all lines that it printed."""
+    echoed = [landmark for landmark in traces.evidence.landmarks if landmark.is_echo]
+    places = {landmark.step for landmark in echoed}
+    steps = (step for step in traces.evidence.steps if step.number in places)
+    only = {step.number for step in steps if is_only_echo(step)}
+    for landmark in echoed:
+        if (landmark.step in only) is is_all:
+            yield Seen(f"what matched {landmark.pattern} is in the source of its cell", landmark.step)
+
+
+def is_only_echo(step: Step) -> bool:
+    """Whether all that a cell printed is in its source. One that writes a script and runs it prints more."""
+    return all(line.strip() in step.action.content for line in output_of(step).splitlines())
+
+
+def changed_script(traces: Traces) -> Iterator[Seen]:
+    run = entrypoint_run(traces.task, traces.evidence)
+    if run is not None and run.process.changed:
+        yield Seen(f"{run.script} differs from what the repository and the edits made of it", run.step)
+
+
+def observes_processes(traces: Traces) -> bool:
+    ran = [step for step in traces.evidence.steps if step.origin == "agent" and step.action.type in RUN]
+    return not ran or any(step.processes is not None for step in ran)
+
+
+def malformed(traces: Traces) -> Iterator[Seen]:
+    for step in traces.evidence.steps:
+        if count := sum(step.dropped.values()):
+            yield Seen(f"{counted(count, 'part')} of the sandbox's stream did not fit", step.number)
+
+
+RUNNING = (
+    Look(kind="echoed output", find=echoed_outputs, is_suspect=True),
+    Look(kind="echoed landmark", find=echoed_landmarks),
+    Look(kind="changed script", find=changed_script, needs="processes", can_see=observes_processes),
+    Look(kind="malformed messages", find=malformed),
+)

@@ -1,0 +1,105 @@
+"""Signs of trials that are not what their score says, over what was observed alone."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from pytest_super.integrity.look import Traces
+from pytest_super.integrity.registry import LOOKS, signs_of, unseen_in
+from pytest_super.metrics import Evidence, Landmark
+from pytest_super.metrics.evidence import GradedValue
+from pytest_super.store.trajectory import Action, Step
+from pytest_super.tasks.task import Entrypoint, Task
+from tests.unit.test_docs import rows, section
+
+TASK = Task.model_validate({"id": "t", "set": "expert", "query": "q", "answer": 1})
+SCRIPT = {"arguments": ["python", "a.py"], "files": {"1": "a.py"}, "is_python": True, "number": 1, "pid": 1}
+RIGHT, WRONG = GradedValue(name="n", score=1.0), GradedValue(name="n", score=0.0)
+
+
+def a_cell(source: str = "1", output: str = "", number: int = 1, **fields: Any) -> Step:
+    outputs = [{"output_type": "stream", "name": "stdout", "text": output}]
+    action = Action(type="execute", content=source)
+    return Step(number=number, origin="agent", action=action, outputs=outputs, **{"processes": [], **fields})
+
+
+def traces(*steps: Step, task: Task = TASK, **fields: Any) -> Traces:
+    evidence = Evidence(steps=steps, landmarks=fields.pop("landmarks", ()), graded=fields.pop("graded", ()))
+    return Traces(task=task, evidence=evidence, **fields)
+
+
+def kinds(found: Traces) -> list[tuple[str, int | None]]:
+    return [(sign.kind, sign.step) for sign in signs_of(found)]
+
+
+def echo(source: str, output: str) -> Traces:
+    landmarks = [Landmark(pattern="Epoch 9", step=2, is_echo=True), Landmark(pattern="x", step=1)]
+    return traces(a_cell(), a_cell(source, output, number=2), landmarks=landmarks)
+
+
+def test_a_trial_in_which_nothing_was_seen_has_no_signs() -> None:
+    assert signs_of(traces(a_cell("print(1)", "1\n"))) == []
+    assert unseen_in(traces(a_cell("print(1)", "1\n"))) == []
+
+
+def test_a_cell_that_only_prints_its_own_text_is_suspect() -> None:
+    assert kinds(echo("print('Epoch 9')", "Epoch 9\n")) == [("echoed output", 2)]
+    [sign] = signs_of(echo("!echo Epoch 9; echo done", "Epoch 9\ndone\n"))
+    assert sign.is_suspect
+    assert sign.evidence == "what matched Epoch 9 is in the source of its cell"
+
+
+def test_a_script_that_a_cell_writes_and_runs_is_only_flagged() -> None:
+    found = echo("%%bash\ncat > a.py <<E\nprint('Epoch 9', loss)\nE\npython a.py", "Epoch 9\n0.125\n")
+    assert kinds(found) == [("echoed landmark", 2)]
+    assert not any(sign.is_suspect for sign in signs_of(found))
+
+
+def test_a_changed_script_is_flagged_at_its_step() -> None:
+    task = TASK.model_copy(update={"entrypoint": Entrypoint(path="a.py")})
+    ran = a_cell("!python a.py", number=3, processes=[{**SCRIPT, "changed": True}])
+    assert kinds(traces(a_cell(), ran, task=task)) == [("changed script", 3)]
+    assert kinds(traces(a_cell(), replace(ran, processes=[SCRIPT]), task=task)) == []
+
+
+def test_processes_that_nobody_observed_are_named_as_unseen() -> None:
+    assert unseen_in(traces(a_cell(processes=None))) == ["processes"]
+    assert unseen_in(traces()) == []
+
+
+@pytest.mark.parametrize(
+    ("found", "kind"),
+    [
+        ({"graded_in": "same"}, "shared sandbox"),
+        ({"graded_in": "fresh", "changed_elsewhere": ["b.py"]}, "changed but not collected"),
+        ({"graded": [WRONG], "whole_file": [RIGHT]}, "whole files differ"),
+    ],
+)
+def test_what_the_grader_could_not_see_is_flagged(found: dict[str, Any], kind: str) -> None:
+    assert kinds(traces(**found)) == [(kind, None)]
+
+
+def test_files_that_nobody_compared_are_named_as_unseen() -> None:
+    assert unseen_in(traces(graded_in="fresh")) == ["files that were not collected"]
+    assert unseen_in(traces(graded_in="fresh", changed_elsewhere=[])) == []
+
+
+def test_parts_that_did_not_fit_are_counted_at_their_step() -> None:
+    [sign] = signs_of(traces(a_cell(), a_cell(number=2, dropped={"frame": 2, "message": 1})))
+    assert (sign.kind, sign.step) == ("malformed messages", 2)
+    assert sign.evidence == "3 parts of the sandbox's stream did not fit"
+
+
+def test_signs_are_bounded() -> None:
+    landmarks = [Landmark(pattern="x" * 10_000, step=1, is_echo=True)] * 1000
+    signs = signs_of(traces(a_cell(), landmarks=landmarks))
+    assert len(signs) == 20
+    assert max(len(sign.evidence) for sign in signs) <= 201
+
+
+def test_every_kind_is_described() -> None:
+    told = {row[0].strip("`"): row[2] for row in rows(section("metrics.md", "## Integrity"))[1:]}
+    assert told == {look.kind: "yes" if look.is_suspect else "no" for look in LOOKS}
