@@ -26,21 +26,32 @@ def run_tries(
     plugin: str, arguments: Sequence[str], tries: Mapping[str, Sequence[Any]], folder: Path
 ) -> Path:
     """The folder of the run, which has an epoch for each try. Raises SuperError if not all were run."""
-    folder.mkdir(parents=True, exist_ok=True)
-    data, log = folder / "tries.json", folder / "pytest.log"
+    data = folder / "tries.json"
     with disk_errors(folder):
+        folder.mkdir(parents=True, exist_ok=True)
         write_atomically(data, json.dumps(tries))
-    command = [sys.executable, "-m", "pytest", "-ppytest_super.session.end_with_parent", f"-p{plugin}"]
     # Of tasks with fewer tries, further epochs are skipped.
-    own = [f"--super-dir={folder.absolute()}", f"--super-epochs={max(map(len, tries.values()))}"]
-    with log.open("wb") as output:
-        status = subprocess.run(
-            [*command, *own, *arguments],
-            env={**os.environ, VARIABLE: str(data.absolute())},
-            stdout=output,
-            stderr=subprocess.STDOUT,
-            check=False,
-        ).returncode
+    epochs = f"--super-epochs={max(map(len, tries.values()))}"
+    return run_pytest([f"-p{plugin}", epochs, *arguments], folder, {VARIABLE: str(data.absolute())})
+
+
+def run_pytest(arguments: Sequence[str], folder: Path, environment: Mapping[str, str] | None = None) -> Path:
+    """The folder of the run, below `folder`, which also gets what pytest prints.
+
+    Raises SuperError if pytest ends before all tests.
+    """
+    log = folder / "pytest.log"
+    command = [sys.executable, "-m", "pytest", "-ppytest_super.session.end_with_parent"]
+    with disk_errors(folder):
+        folder.mkdir(parents=True, exist_ok=True)
+        with log.open("wb") as output:
+            status = subprocess.run(
+                [*command, f"--super-dir={folder.absolute()}", *arguments],
+                env={**os.environ, **(environment or {})},
+                stdout=output,
+                stderr=subprocess.STDOUT,
+                check=False,
+            ).returncode
     if status not in DONE:
         raise SuperError(f"pytest ended with status {status} before everything was tried: see {log}")
     return (folder / "runs/latest").resolve()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from argparse import Namespace
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -39,11 +40,16 @@ def add_arguments(parser: ArgumentParser) -> None:
     parser.add_argument(
         "--dir", type=Path, default=DIRECTORY, metavar="DIR", help=f"for the run's results ({DIRECTORY})"
     )
+    parser.add_argument(
+        "--cheat", action="store_true", help="instead try ways to a good score without the work"
+    )
     add_pytest_options(parser)
 
 
 def run(arguments: Namespace) -> int:
     tasks = valid_tasks(arguments.paths)
+    if arguments.cheat:
+        return try_to_cheat(tasks, arguments)
     papers = [task for task in tasks if task.functions]
     others = [task for task in tasks if not task.functions]
     data: dict[str, Any] = {}
@@ -56,6 +62,21 @@ def run(arguments: Namespace) -> int:
     if arguments.json is not None:
         write_json(arguments.json, data)
     return 1 if data.get("findings") else 0
+
+
+def try_to_cheat(tasks: Sequence[Task], arguments: Namespace) -> int:
+    from pytest_super.authoring.verify.cheating.lines import cheat_lines, findings_of
+    from pytest_super.authoring.verify.cheating.trying import try_cheats
+    from pytest_super.report.live_command import LiveCommand
+
+    with LiveCommand(lambda: "trying to cheat"):
+        tried = try_cheats(tasks, pytest_options(arguments), arguments.dir / "cheat")
+    findings = list(findings_of(tried))
+    for line in cheat_lines(tried):
+        print(line)
+    if arguments.json is not None:
+        write_json(arguments.json, {"findings": [asdict(one) for one in findings]})
+    return 1 if findings else 0
 
 
 def verify_by_gold(tasks: Sequence[Task], arguments: Namespace, *, has_papers: bool) -> dict[str, Any]:

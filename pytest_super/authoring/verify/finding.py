@@ -5,7 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-Kind = Literal["fails", "weak", "flaky", "leaks", "unknown", "gold_fails", "not_executed", "insensitive"]
+Kind = Literal[
+    "fails", "weak", "flaky", "leaks", "unknown", "gold_fails", "not_executed", "insensitive", "open"
+]
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -1,0 +1,21 @@
+"""Has what the landmarks look for in a comment, and prints its own source."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pytest_super.authoring.verify.cheating.cheat import Cheat
+
+if TYPE_CHECKING:
+    from pytest_super.authoring.verify.cheating.cheat import Known
+    from pytest_super.trial.trial import Trial
+
+
+def act(trial: Trial, known: Known) -> None:
+    lines = "\n".join(f"# {line}" for text in known.outputs for line in text.splitlines())
+    trial.execute(f"{lines}\nprint(In[-1].replace('# ', ''))")
+
+
+CHEAT = Cheat(
+    aim="landmarks", closing="look for what the program computes, not for what stands in a text", act=act
+)

@@ -1,0 +1,20 @@
+"""Writes the files that the grader reads, in its own sandbox."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pytest_super.agents.gold_functions import writing
+from pytest_super.authoring.verify.cheating.cheat import Cheat
+
+if TYPE_CHECKING:
+    from pytest_super.authoring.verify.cheating.cheat import Known
+    from pytest_super.trial.trial import Trial
+
+
+def act(trial: Trial, known: Known) -> None:
+    for path, text in known.result_files().items():
+        trial.execute(writing(known.base / path, text.encode()))
+
+
+CHEAT = Cheat(aim="graded", closing="grade in a fresh sandbox (`where: fresh`)", act=act)

@@ -1,0 +1,11 @@
+"""Writes the expected values when the program ends."""
+
+from __future__ import annotations
+
+from pytest_super.authoring.verify.cheating.cheat import Cheat, coded, writing_results
+
+CHEAT = Cheat(
+    aim="graded",
+    closing="let the experiment run with hidden variations (`vary`)",
+    act=coded(lambda known: f"import atexit; atexit.register(exec, {writing_results(known)!r})"),
+)

@@ -1,0 +1,95 @@
+"""Tries the cheats of the corpus on tasks: what each has gained, and whether that was seen."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal
+
+from pytest_super.authoring.tries import run_pytest, run_tries
+from pytest_super.authoring.verify.cheating.registry import cheats
+from pytest_super.metrics.registry import BUILT_IN
+from pytest_super.metrics.suspect import SUSPECT
+from pytest_super.session.grading import LOG
+from pytest_super.store.run_folder import last_results
+from pytest_super.store.trajectory import read_trajectory
+from pytest_super.tasks.combinations import Items, overlapping_places
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+    from pathlib import Path
+
+    from pytest_super.authoring.verify.cheating.cheat import Cheat
+    from pytest_super.store.results import TrialResult
+    from pytest_super.tasks.task import Task
+
+PLUGIN = "pytest_super.authoring.verify.cheating.cheater"
+NOTHING = {"outputs": [], "printed": ""}
+"""What is known of a task without a solution."""
+State = Literal["closed", "seen", "cannot be closed", "open"]
+"""It gains nothing; it gains, but the trial is suspect; nothing closes it for such a task; it gains."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Tried:
+    """What a cheat has gained on a task."""
+
+    task: str
+    cheat: Cheat
+    state: State
+    error: str = ""
+    """Why its trial says nothing."""
+
+
+def tried_item(task: Task) -> Task:
+    """The task itself; of a paper the item with all its functions, or as many as can be masked together."""
+    if not task.functions:
+        return task
+    places: list[int] = []
+    overlapping = overlapping_places(task)
+    for place in range(len(task.functions)):
+        if not any((other, place) in overlapping for other in places):
+            places.append(place)
+    return Items(task).item(tuple(places))
+
+
+def try_cheats(tasks: Sequence[Task], options: Sequence[str], directory: Path) -> list[Tried]:
+    """Run the gold solution of each task once, and then the cheats, which know what it printed.
+
+    Raises SuperError if pytest does not try all.
+    """
+    items = [tried_item(task) for task in tasks]
+    names = {item.id: f"{item._path}::{item.id}" for item in items}
+    gold = run_pytest(["--super-agent=gold", *options, *names.values()], directory / "gold")
+    known = {result.id: known_of(gold, result) for result in last_results(gold)}
+    tries = {item.id: list(tries_of(item, known.get(item.id, NOTHING))) for item in items}
+    run = run_tries(PLUGIN, [f"--super-agent={PLUGIN}:honest", *options, *names.values()], tries, directory)
+    return [tried_by(result, tries) for result in last_results(run)]
+
+
+def tries_of(task: Task, known: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+    return ({"cheat": one.name, **known} for one in cheats().values() if one.applies(task))
+
+
+def known_of(run: Path, result: TrialResult) -> dict[str, Any]:
+    folder = run / result.folder
+    steps = [step for step in read_trajectory(folder / "trajectory.jsonl") if step.origin == "agent"]
+    log = folder / LOG
+    printed = log.read_text(encoding="utf-8", errors="replace") if log.is_file() else ""
+    return {
+        "outputs": [step.observation for step in steps if step.action.type == "execute"],
+        "printed": printed,
+    }
+
+
+def tried_by(result: TrialResult, tries: Mapping[str, Sequence[Mapping[str, Any]]]) -> Tried:
+    cheat = cheats()[tries[result.id][result.epoch - 1]["cheat"]]
+    return Tried(task=result.id, cheat=cheat, state=state_of(result, cheat), error=result.error or "")
+
+
+def state_of(result: TrialResult, cheat: Cheat) -> State:
+    best = {metric.name: metric.best for metric in BUILT_IN}[cheat.aim]
+    if result.metrics.get(cheat.aim) != best:
+        return "closed"
+    if result.metrics.get(SUSPECT.name):
+        return "seen"
+    return "cannot be closed" if cheat.is_inherent else "open"
