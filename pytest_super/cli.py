@@ -28,7 +28,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     words = sys.argv[1:] if arguments is None else list(arguments)
     # Import only the named subcommand, because `trial` runs once for each action of an agent.
     named = [name for name in COMMANDS if name in words[:1]]
-    parsed = parser(named or COMMANDS).parse_args(words)
+    parsed = parse(words, named or COMMANDS)
     parsed.words = words
     try:
         status: int = parsed.run(parsed)
@@ -81,6 +81,16 @@ class ShowVersion(argparse.Action):
 
         print(f"pytest-super {version('pytest-super')}")
         parser.exit()
+
+
+def parse(words: Sequence[str], names: Iterable[str] = COMMANDS) -> argparse.Namespace:
+    """The arguments of one of these subcommands. `further` has what it hands on; only `fork` does."""
+    top = parser(names)
+    parsed, further = top.parse_known_args(words)
+    if further and not hasattr(parsed, "takes_further"):
+        top.error(f"unrecognized arguments: {' '.join(further)}")
+    parsed.further = further
+    return parsed
 
 
 def parser(names: Iterable[str] = COMMANDS) -> argparse.ArgumentParser:

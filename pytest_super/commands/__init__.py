@@ -24,6 +24,7 @@ COMMANDS = (
     "generate",
     "rescore",
     "why",
+    "fork",
     "stats",
     "view",
     "export",

@@ -99,6 +99,10 @@ def write_whole(file: Path, run_folder: Path, *, with_answers: bool) -> None:
 
 def refuse_answers(side: Side) -> None:
     """Raises SuperError for a run with recorded answers: the same luck would be kept for ever."""
+    if forked_from := side.subject.get("forked_from"):
+        raise SuperError(
+            f"{side.name} is a fork of {forked_from}: a baseline is made of runs of whole trials"
+        )
     if side.answers:
         raise SuperError(
             f"{side.name} got answers of the model from {side.answers}: "

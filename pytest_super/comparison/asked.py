@@ -81,6 +81,6 @@ def lasting(trial: TrialAnswers) -> Iterator[RecordedCall]:
 
 def difference_at(before: TrialAnswers, now: TrialAnswers, number: int) -> RequestDifference:
     request = now.request(now.calls[number].asked)
-    call = nearest(before, request, number)
+    call = nearest(before, request, number, before.calls.values())
     found = first_difference(before.request(call.asked) if call else {}, request)
     return found or RequestDifference(place=MORE)

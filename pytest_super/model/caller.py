@@ -40,6 +40,7 @@ NO_PRICE = (
 )
 
 REFUSED_SEAL = "the request goes on from a recorded answer, so its trial runs again without them"
+REFUSED_FORK = "the request goes on from a recorded answer, so the trial cannot be forked"
 
 
 # Compared by identity: calls are kept in a set, and two of them can have the same request.
@@ -174,7 +175,8 @@ class Caller:
         with self._recording(call) as record:
             if not record.goes_on_from_seal(call.asked.request):
                 return error
-        return ModelCallError(Failure.SEALED, f"{error.message}; {REFUSED_SEAL}", usage=error.usage)
+        why = REFUSED_FORK if self.settings.is_fork else REFUSED_SEAL
+        return ModelCallError(Failure.SEALED, f"{error.message}; {why}", usage=error.usage)
 
     async def _give(self, call: ModelCall, taken: Taken) -> Answer:
         """The recorded answer, booked like the model's. Raises ModelCallError."""
@@ -244,7 +246,7 @@ class Caller:
         parts = list(parts_of(call.asked.protocol, call.asked.request))
         with self._recording(call) as record:
             call.number, call.taken = record.ask(parts, started=call.started)
-            is_miss = call.taken is None and self.settings.needs_answers
+            is_miss = call.taken is None and (self.settings.needs_answers or record.is_in_past)
             return record.miss(parts, call.number) if is_miss else None
 
     def _record_end(self, call: ModelCall, **facts: Any) -> None:
@@ -276,7 +278,7 @@ def recorded_trials(settings: ModelSettings) -> RecordedTrials | None:
     if settings.record is None:
         return None
     source = AnswerStore(Path(settings.answers)) if settings.answers else None
-    return RecordedTrials(Path(settings.record), source)
+    return RecordedTrials(Path(settings.record), source, is_fork=settings.is_fork)
 
 
 async def to_its_end(work: Coroutine[Any, Any, T], cancelled: Callable[[], None] = lambda: None) -> T:

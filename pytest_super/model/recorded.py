@@ -39,6 +39,10 @@ NO_SOURCE = (
     "the recorded run has no answers of this task in this epoch: "
     "--super-answers-miss=live asks the model, and a run without --super-answers records anew"
 )
+FORK_MISS = (
+    "call {number} cannot get a recorded answer, with which the fork begins: {difference}. "
+    "Run the whole task with this agent"
+)
 
 
 class Taken(NamedTuple):
@@ -55,6 +59,8 @@ class RecordedTrial:
 
     path: Path
     source: TrialAnswers | None = None
+    is_fork: bool = False
+    """Whether it begins with all of the answers that it takes, whatever the agent asks."""
     parts: set[str] = field(default_factory=set)
     """The ids of those that are written."""
     calls: int = 0
@@ -66,7 +72,7 @@ class RecordedTrial:
     """Calls that have not ended."""
 
     @classmethod
-    def open(cls, path: Path, source: AnyPath | None) -> RecordedTrial:
+    def open(cls, path: Path, source: AnyPath | None, *, is_fork: bool = False) -> RecordedTrial:
         """Goes on with what an earlier gateway has written. Raises SuperError."""
         own = read_answers(path)
         answers = read_answers(source) if source else None
@@ -82,7 +88,14 @@ class RecordedTrial:
             elif can_be_taken(call):
                 left.setdefault(call.asked, []).append(call)
         parts, calls = set(own.parts), len(own.calls)
-        return cls(path=path, source=answers, parts=parts, calls=calls, left=left, taken=taken)
+        return cls(
+            path=path, source=answers, is_fork=is_fork, parts=parts, calls=calls, left=left, taken=taken
+        )
+
+    @property
+    def is_in_past(self) -> bool:
+        """Whether a fork has not come to the step from which it goes on."""
+        return self.is_fork and (self.source is None or any(self.left.values()))
 
     def ask(self, parts: Sequence[Part], **facts: Any) -> tuple[int, Taken | None]:
         """Write a call. Returns its number, and the recorded call whose answer it gets. Raises OSError."""
@@ -105,16 +118,30 @@ class RecordedTrial:
         return self.calls, found
 
     def _take(self, parts: Sequence[Part]) -> Taken | None:
-        """The first recorded call that is left of this request."""
+        """The first recorded call that is left of this request, or in the past of a fork the nearest one."""
         equal = self.left.get(parts[-1].id)
         if self.source is None or not equal:
-            return None
+            return self._take_nearest(parts) if self.is_in_past else None
         recorded = {part.id: self.source.parts[part.id].hidden for part in parts if part.hidden}
         is_folded = any(part.hidden != recorded[part.id] for part in parts if part.hidden)
         if is_folded and any(text in self.source.used for texts in recorded.values() for text in texts):
             return None
         self.taken.append(equal.pop(0))
         return Taken(self.taken[-1], is_folded)
+
+    def _take_nearest(self, parts: Sequence[Part]) -> Taken | None:
+        """An agent that has changed asks otherwise, and gets the same answers: what it does is its past."""
+        if self.source is None:
+            return None
+        # An answer of another protocol says nothing to it.
+        left = [call for calls in self.left.values() for call in calls]
+        left = [call for call in left if self.source.asked(call.number)["protocol"] == parts[0].value]
+        call = nearest(self.source, [part.id for part in parts], self.calls + 1, left)
+        if call is None:
+            return None
+        self.left[call.asked].remove(call)
+        self.taken.append(call)
+        return Taken(call, is_folded=True)
 
     def goes_on_from_seal(self, request: Any) -> bool:
         """Whether the request has what is sealed in an answer that the trial has taken."""
@@ -134,20 +161,25 @@ class RecordedTrial:
             return ModelCallError(Failure.TRANSIENT, NO_SOURCE, is_final=True)
         difference = "it has no calls"
         asked = {part.id: AskedPart("", part.name, part.value, part.item) for part in parts}
-        if call := nearest(self.source, asked, number):
+        if call := nearest(self.source, asked, number, self.source.calls.values()):
             found = first_difference(self.source.request(call.asked), asked)
             difference = f"{found or 'it was not asked as often'} (its call {call.number})"
-        text = MISS.format(number=number, path=self.source.path, difference=difference)
+        words = FORK_MISS if self.is_fork else MISS
+        text = words.format(number=number, path=self.source.path, difference=difference)
         return ModelCallError(Failure.TRANSIENT, text, is_final=True)
 
 
 class RecordedTrials:
     """Of a run. Belongs to one event loop."""
 
-    def __init__(self, folder: Path, source: AnswerStore | None) -> None:
-        """`folder` is that of the run's trials, and `source` has the answers that are taken."""
+    def __init__(self, folder: Path, source: AnswerStore | None, *, is_fork: bool = False) -> None:
+        """`folder` is that of the run's trials, and `source` has the answers that are taken.
+
+        That of a fork has one trial, with which all epochs begin.
+        """
         self.folder = folder
         self._source = source
+        self._is_fork = is_fork
         self._trials: OrderedDict[str, RecordedTrial] = OrderedDict()
 
     def of(self, name: str, task: str, epoch: int) -> RecordedTrial:
@@ -155,10 +187,10 @@ class RecordedTrials:
         if name not in self._trials:
             path = self.folder / name / FILE
             path.parent.mkdir(parents=True, exist_ok=True)
-            source = self._source.file_of(task, epoch) if self._source else None
+            source = self._source.file_of(task, 1 if self._is_fork else epoch) if self._source else None
             if source and any(read_answers(rerun).has_refused_seal for rerun in reruns_before(path)):
                 source = None
-            self._trials[name] = RecordedTrial.open(path, source)
+            self._trials[name] = RecordedTrial.open(path, source, is_fork=self._is_fork)
         self._trials.move_to_end(name)
         if len(self._trials) > MOST_TRIALS:
             self._forget_idle(but=name)

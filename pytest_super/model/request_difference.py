@@ -12,7 +12,7 @@ from pytest_super.model.protocols.canonical import asked_value
 from pytest_super.words import shortened
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
     from pytest_super.store.answers import AskedPart, RecordedCall, TrialAnswers
 
@@ -111,14 +111,19 @@ def without_equal(before: list[str], now: list[str]) -> tuple[list[str], list[st
     return before[: len(before) - end], now[: len(now) - end]
 
 
-def nearest(answers: TrialAnswers, request: Parts, number: int) -> RecordedCall | None:
-    """The recorded call whose request is like this one for longest; of several, that nearest to `number`."""
+def nearest(
+    answers: TrialAnswers, request: Collection[str], number: int, calls: Iterable[RecordedCall]
+) -> RecordedCall | None:
+    """Which of the calls is like this request for longest; of several, that nearest to `number`.
+
+    `request` has the ids of its parts.
+    """
     asked = list(request)
 
     def key(call: RecordedCall) -> tuple[int, int]:
         return equal_from_start(asked, list(answers.request(call.asked))), -abs(call.number - number)
 
-    return max(answers.calls.values(), key=key, default=None)
+    return max(calls, key=key, default=None)
 
 
 def equal_from_start(before: Sequence[str], now: Sequence[str]) -> int:

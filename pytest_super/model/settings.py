@@ -26,6 +26,8 @@ class ModelSettings:
     """The folder of another run, or an archive, whose answers are given again."""
     needs_answers: bool = False
     """Whether a call that is not among these fails; otherwise the model is asked."""
+    is_fork: bool = False
+    """Whether each trial begins with all answers of the one that is there, and only then asks the model."""
     machines: int = 1
     """The run's machines. Each has a gateway, which gets an equal part of the run's limits."""
 

@@ -65,7 +65,8 @@ def activate(config: pytest.Config) -> None:
     config.pluginmanager.register(fixtures, "super-fixtures")
     config.pluginmanager.register(Session(), "super-session")
     config.pluginmanager.register(Interrupts(), "super-interrupts")
-    if run.settings.answers and not run.settings.needs_answers and not config.option.collectonly:
+    needs_answers = run.settings.needs_answers or run.settings.forked_from
+    if run.settings.answers and not needs_answers and not config.option.collectonly:
         from pytest_super.session.uncoupled import UncoupledReruns
 
         config.pluginmanager.register(UncoupledReruns(), "super-uncoupled")

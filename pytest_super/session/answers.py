@@ -70,13 +70,19 @@ def taking(settings: Settings, path: Path) -> Settings:
     store = AnswerStore(path)
     facts = store.facts()
     run, model = str(facts.get("id")), str(facts.get("model"))
+    forked_from = str(facts.get("forked_from") or "")
+    if forked_from and settings.is_gated:
+        raise SuperError(
+            "no gate is decided by a fork: leave out --super-baseline, --super-fail-under, --super-must-solve"
+        )
     if origin := facts.get("answers"):
         # Otherwise a verdict could choose the answers that are kept.
         raise SuperError(f"the run {run} got its answers from {origin}: name that one")
     if next(store.files(), None) is None:
         raise SuperError(f"the run {run} has no answers: no trial asked a model, or none were kept")
-    if settings.model not in (None, model):
+    if settings.model not in (None, model) and not forked_from:
         raise SuperError(f"its model was {model}, not {settings.model}: leave out one of the options")
     if settings.model is None and not settings.needs_answers:
         raise SuperError(f"what it did not ask is asked now, so name its model: --super-model={model}")
-    return replace(settings, answers=str(path), answers_of=run, model=model)
+    model = settings.model or model
+    return replace(settings, answers=str(path), answers_of=run, forked_from=forked_from, model=model)

@@ -47,7 +47,9 @@ def asked_again(run: Run) -> Run:
     Raises pytest.UsageError if the record cannot be read.
     """
     settings = run.settings
-    if not settings.answers or settings.needs_answers or str(settings.model).startswith(SCRIPTED):
+    # What a fork begins with is its past, whichever model has said it.
+    is_past = bool(settings.forked_from) or settings.needs_answers
+    if not settings.answers or is_past or str(settings.model).startswith(SCRIPTED):
         return run
     try:
         before, requests = read_record(AnswerStore(Path(settings.answers)), settings.answers_of)

@@ -102,6 +102,8 @@ def subject_of(settings: Settings, base: Path, root: Path) -> dict[str, Any]:
         "additions": additions_of(agent.additions),
         "retrieval": [agent.retrieval.source, agent.retrieval.tokens],
         "attempts": settings.attempts,
+        # Not at all without a fork: the digest of a subject is that of older runs.
+        **({"forked_from": settings.forked_from} if settings.forked_from else {}),
     }
 
 
@@ -131,13 +133,18 @@ def digests_of_trial(task: Task, subject: Mapping[str, Any], sandbox: Mapping[st
         tried["version"] = version
     if is_in_image(str(subject["agent"])):
         tried["software"] = around.pop("software")
-    return {"conditions": conditions_of(task, around), "subject": digest(tried)}
+    conditions = conditions_of(task, around)
+    if forked_from := subject.get("forked_from"):
+        # So nothing compares it with a whole trial.
+        conditions += f" fork={digest(forked_from)[:LENGTH]}"
+    return {"conditions": conditions, "subject": digest(tried)}
 
 
 def has_conditions_of(task: Task, stored: TrialResult) -> bool:
     """Whether a trial of the task in the sandbox of the stored one would have the same conditions."""
     around = {name: getattr(stored, name) for name in AROUND}
-    return digests_of_trial(task, {"agent": stored.agent}, around)["conditions"] == stored.conditions
+    subject = {"agent": stored.agent, "forked_from": stored.forked_from}
+    return digests_of_trial(task, subject, around)["conditions"] == stored.conditions
 
 
 def missing_in(task: Task) -> list[Any]:

@@ -63,6 +63,7 @@ class EndedTrial:
             started=self.started,
             steps=len(own),
             repeats=most_repeats(own),
+            fork_difference=self.fork_difference(),
             graded_in=self.graded.where,
             changed_elsewhere=self.graded.changed,
             grade_seconds=self.graded.seconds,
@@ -75,6 +76,15 @@ class EndedTrial:
         )
         why = cause_of(self.task, result, self.trial.submission)
         return replace(result, cause=why, kept=self.kept(result))
+
+    def fork_difference(self) -> str:
+        settings = self.item.config.stash[RUN].settings
+        if not settings.forked_from:
+            return ""
+        # Not at the top: most trials are whole.
+        from pytest_super.session.forked import recorded_steps, replayed_otherwise
+
+        return replayed_otherwise(recorded_steps(settings.answers, self.task.id), self.trial.all_steps)
 
     def facts_of_sandbox(self) -> dict[str, Any]:
         # A kernel of the project's own fixture has none.

@@ -118,6 +118,7 @@ class TaskItem(pytest.Function):
             rerun=0,
             agent=run.settings.agent,
             model=run.settings.model,
+            forked_from=run.settings.forked_from,
             sandbox=run.sandbox or "",
             metrics={metric.name: None for metric in metrics},
             repository=redacted(self.task.repository.name) if self.task.repository else "",

@@ -68,6 +68,8 @@ class Run:
         note = f" ({self.answers_note})" if self.answers_note else ""
         of = f" of {self.settings.answers_of}" if self.settings.answers else ""
         answers = f", answers{of}{note}" if of or note else ""
+        if self.settings.forked_from:
+            answers = f", forked from {self.settings.forked_from}"
         return f"agent {self.settings.agent}{model}{answers}, {sandbox}, results {self.path}"
 
     def model_settings(self) -> ModelSettings:
@@ -81,6 +83,7 @@ class Run:
             record=str(self.path / "trials") if settings.is_recorded else None,
             answers=settings.answers or None,
             needs_answers=settings.needs_answers,
+            is_fork=bool(settings.forked_from),
             machines=machines(self.path),
         )
 
@@ -99,7 +102,7 @@ class Run:
 
 
 # What the controller finds for the settings.
-ANSWERS = ("answers", "answers_of", "model")
+ANSWERS = ("answers", "answers_of", "forked_from", "model")
 RUN = pytest.StashKey[Run]()
 # The key of a worker's output under which it sends its hints to the controller.
 HINTS = "super_hints"

@@ -80,6 +80,8 @@ class Settings:
     """The run whose answers are given again, as it is named, then its folder or archive; "" for none."""
     answers_of: str
     """The id of that run."""
+    forked_from: str
+    """The run, the trial and the step from which all trials go on; "" for whole trials."""
     is_recorded: bool
     """Whether the model's answers are kept."""
     needs_answers: bool
@@ -137,6 +139,7 @@ def read_settings(config: pytest.Config) -> Settings:
         max_cost=values["super_max_cost"],
         answers="" if values["super_answers"] == NO_ANSWERS else values["super_answers"] or "",
         answers_of="",
+        forked_from="",
         is_recorded=values["super_answers"] != NO_ANSWERS,
         needs_answers=values["super_answers_miss"] == "fail",
     )

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
     from pytest_super.gates.verdict import RunVerdict
     from pytest_super.session.controller import Controller
+    from pytest_super.session.settings import Settings
     from pytest_super.session.workers import Workers
     from pytest_super.store.run_folder import RunFolder
 
@@ -57,7 +58,7 @@ class TerminalSummary:
         verdict = self.controller.verdict
         if verdict is not None and self.controller.gates.baseline is not None:
             lines += ["", *comparison_of(verdict)]
-        lines += answer_lines(self.controller.run.settings.answers, folder)
+        lines += answer_lines(self.controller.run.settings, folder)
         categories = [result.category for result in folder.final()]
         hints = keyword_hints(self.config.option.keyword, categories)
         lines += [*hints, f"results: {folder.path}"]
@@ -86,9 +87,13 @@ class TerminalSummary:
         )
 
 
-def answer_lines(source: str, folder: RunFolder) -> Iterator[str]:
-    """How far a run with recorded answers asked what was recorded."""
-    if source:
+def answer_lines(settings: Settings, folder: RunFolder) -> Iterator[str]:
+    """How far a run with recorded answers asked what was recorded, or replayed it."""
+    if settings.forked_from:
+        from pytest_super.session.forked import fork_lines
+
+        yield from fork_lines(settings.forked_from, folder.final())
+    elif settings.answers:
         # Not at the top: most runs have none.
         from pytest_super.comparison.asked import StoredRun, asked_trials
         from pytest_super.report.asked import asked_lines
@@ -96,7 +101,7 @@ def answer_lines(source: str, folder: RunFolder) -> Iterator[str]:
 
         try:
             now = StoredRun(folder.path, folder.final())
-            yield from asked_lines(asked_trials(AnswerStore(Path(source)), now))
+            yield from asked_lines(asked_trials(AnswerStore(Path(settings.answers)), now))
         except SuperError as error:
             yield one_line(words_of(error))
 

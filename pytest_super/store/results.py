@@ -196,6 +196,12 @@ class TrialResult:
     resumed_from: Annotated[str, Field(label="taken over from")] = ""
     """The run that has run the trial, if [a later one](comparing.md#nothing-is-paid-for-twice) has taken it
     over or [scored it again](rescoring.md#a-run-of-the-new-scores)."""
+    forked_from: Annotated[str, Field(label="forked from")] = ""
+    """The run, the trial and the step from which [a fork](answers.md#going-on-from-a-step) goes on; empty for
+    a whole trial."""
+    fork_difference: Annotated[str, Field(label="replayed otherwise")] = ""
+    """The first replayed step of a fork whose action or observation is not the recorded one, and how it
+    differs; empty if none is."""
     folder: Annotated[str, JUNIT_ONLY] = ""
     """The trial's folder, relative to the run's folder."""
     kept: str | None = None

@@ -79,8 +79,8 @@ def step_from_data(data: dict[str, Any]) -> Step:
 
 
 def now() -> str:
-    """The current time in the format of a step."""
-    return datetime.now(UTC).isoformat(timespec="milliseconds")
+    """The current time in the format of a step, fine enough for the order of steps and calls of the model."""
+    return datetime.now(UTC).isoformat(timespec="microseconds")
 
 
 def read_trajectory(path: Path) -> list[Step]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -105,3 +106,15 @@ def test_a_refused_request_without_recorded_thoughts_is_that_of_the_agent(
     refuse_second_requests(openai_environment, 1)
     run(thinking, "--super-answers=first").assert_outcomes(failed=1)
     assert len(read_lines(thinking.latest / "results.jsonl")) == 1
+
+
+@pytest.mark.slow
+def test_a_fork_whose_recorded_thoughts_are_refused_does_not_run_without_any(
+    thinking: Folder, openai_environment: OpenAIServer
+) -> None:
+    refuse_second_requests(openai_environment, 9)
+    cli = "import sys; from pytest_super.cli import main; sys.exit(main())"
+    thinking.pytester.run(sys.executable, "-c", cli, "fork", ".super/runs/first", "a", "--step=1")
+    (row,) = read_lines(thinking.latest / "results.jsonl")
+    assert (row["recorded"], row["forked_from"]) == (1, "first a step 1")
+    assert row["error"].endswith("the request goes on from a recorded answer, so the trial cannot be forked")

@@ -18,7 +18,7 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 from pytest_super import hookspecs
-from pytest_super.cli import parser
+from pytest_super.cli import parse
 from pytest_super.kernel.cell import Outcome
 from pytest_super.metrics import Evidence, Metric, Spent
 from pytest_super.metrics.accuracy import accuracy
@@ -80,17 +80,12 @@ def test_each_python_example_is_python(block: Block) -> None:
     assert ast.parse(block.text).body
 
 
-@pytest.fixture(scope="module")
-def commands() -> argparse.ArgumentParser:
-    return parser()
-
-
 @pytest.mark.parametrize("block", blocks_in("console"))
-def test_each_command_line_of_ours_is_one(block: Block, commands: argparse.ArgumentParser) -> None:
+def test_each_command_line_of_ours_is_one(block: Block) -> None:
     for line in block.text.splitlines():
         words = shlex.split(line.removeprefix("$ ").partition(" > ")[0])
         if words[0] == "pytest-super":
-            assert isinstance(commands.parse_args(words[1:]), argparse.Namespace)
+            assert isinstance(parse(words[1:]), argparse.Namespace)
 
 
 @pytest.mark.parametrize("mark", ["main-job", "tests"])

@@ -5,14 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
+from pytest_super.authoring.stored_trials import stored_trials, unchanged_task
 from pytest_super.authoring.why.bodies import search_bodies
 from pytest_super.authoring.why.probe import replayable
 from pytest_super.authoring.why.steps import ALONE, StepSearch
 from pytest_super.errors import SuperError
-from pytest_super.session.comparability import has_conditions_of
 from pytest_super.session.grading import COLLECTED
-from pytest_super.store.json_lines import UNREADABLE
-from pytest_super.store.run_folder import last_results
 from pytest_super.tasks.paper_item import PaperItem
 from pytest_super.tasks.solution import read_solution
 
@@ -95,26 +93,12 @@ class LostItem:
 
 def unsolved_trials(run: Path, names: Collection[str]) -> list[TrialResult]:
     """Of a run, by the names of tasks or trials; of all without names. Raises SuperError."""
-    if not (run / "run.json").is_file():
-        raise SuperError(f"there is no run in {run}: name a folder with run.json")
-    try:
-        results = last_results(run)
-    except UNREADABLE as error:
-        raise SuperError(f"{run}: the run cannot be read: {error}") from None
-    known = {name for one in results for name in (one.id, one.name)}
-    if unknown := sorted(set(names) - known):
-        raise SuperError(f"{run.name} has no trial of {', '.join(unknown)}")
-    chosen = [one for one in results if not names or {one.id, one.name} & set(names)]
-    return [one for one in chosen if one.is_scored and not one.solved]
+    return [one for one in stored_trials(run, names) if one.is_scored and not one.solved]
 
 
 def searchable(run: Path, result: TrialResult, tasks: Mapping[str, Task]) -> Searchable:
     """Raises SuperError if nothing of the trial can be tried."""
-    task = tasks.get(result.id)
-    if task is None:
-        raise SuperError("its task is not among those of --tasks")
-    if not has_conditions_of(task, result):
-        raise SuperError("its task has changed since")
+    task = unchanged_task(result, tasks)
     folder = run / result.folder
     if isinstance(task, PaperItem):
         if not (folder / COLLECTED).is_file():

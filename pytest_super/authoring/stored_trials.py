@@ -1,0 +1,41 @@
+"""The trials of a stored run by their names, and their tasks as far as these have not changed."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pytest_super.errors import SuperError
+from pytest_super.session.comparability import has_conditions_of
+from pytest_super.store.json_lines import UNREADABLE
+from pytest_super.store.run_folder import last_results
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Mapping
+    from pathlib import Path
+
+    from pytest_super.store.results import TrialResult
+    from pytest_super.tasks.task import Task
+
+
+def stored_trials(run: Path, names: Collection[str]) -> list[TrialResult]:
+    """Of a run, by the names of tasks or trials; all without names. Raises SuperError."""
+    if not (run / "run.json").is_file():
+        raise SuperError(f"there is no run in {run}: name a folder with run.json")
+    try:
+        results = last_results(run)
+    except UNREADABLE as error:
+        raise SuperError(f"{run}: the run cannot be read: {error}") from None
+    known = {name for one in results for name in (one.id, one.name)}
+    if unknown := sorted(set(names) - known):
+        raise SuperError(f"{run.name} has no trial of {', '.join(unknown)}")
+    return [one for one in results if not names or {one.id, one.name} & set(names)]
+
+
+def unchanged_task(result: TrialResult, tasks: Mapping[str, Task]) -> Task:
+    """Raises SuperError if the task of a stored trial is not what it was."""
+    task = tasks.get(result.id)
+    if task is None:
+        raise SuperError("its task is not among those of --tasks")
+    if not has_conditions_of(task, result):
+        raise SuperError("its task has changed since")
+    return task
