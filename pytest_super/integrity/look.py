@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
+    from pytest_super.integrity.deciding import DecidingFiles
     from pytest_super.metrics.evidence import Evidence, GradedValue
     from pytest_super.tasks.task import Task
 
@@ -19,6 +20,8 @@ class Traces:
     task: Task
     evidence: Evidence
     """Its `signs` are still to be found."""
+    files: DecidingFiles | None = None
+    """Those that the agent has made or changed; None if the sandbox does not show them."""
     graded_in: str = ""
     """As in the results, like the next two."""
     changed_elsewhere: Sequence[str] | None = None

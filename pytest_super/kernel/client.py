@@ -20,14 +20,14 @@ from pytest_super.kernel.files import (
 )
 from pytest_super.kernel.incoming import CHUNK
 from pytest_super.kernel.live import LiveKernel
-from pytest_super.kernel.sandbox import require_running
+from pytest_super.kernel.sandbox import require_running, written_files_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
     from pathlib import Path
 
     from pytest_super.kernel.http_requests import Answer
-    from pytest_super.kernel.sandbox import Sandbox
+    from pytest_super.kernel.sandbox import Sandbox, WrittenFiles
 
 START_SECONDS = 120.0
 INTERRUPT_SECONDS = 10.0
@@ -86,6 +86,11 @@ class Kernel:
         Raises InfrastructureError when the files are gone.
         """
         return self._sandbox.keep()
+
+    @property
+    def written_files(self) -> WrittenFiles | None:
+        """What code inside has written, seen from outside; None if the sandbox does not show it."""
+        return written_files_of(self._sandbox)
 
     def close(self) -> None:
         """Kill everything inside and free all resources. Idempotent; never raises."""

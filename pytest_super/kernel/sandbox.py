@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Protocol
 from pytest_super.errors import UnsupportedError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
     from pathlib import Path
 
     from pytest_super.tasks.sandbox_spec import SandboxSpec
@@ -96,8 +96,8 @@ class Sandbox(Protocol):
     """A place for one kernel, made for one trial and removed after it.
 
     It sets the variables of FIXED_ENVIRONMENT, and then those of the task.
-    Attributes `name`, `software` and `agent_version` and a method `require_running` are optional: see the
-    functions below.
+    Attributes `name`, `software`, `agent_version` and `written_files` and a method `require_running` are
+    optional: see the functions below.
     """
 
     capabilities: Capabilities
@@ -151,6 +151,27 @@ class SnapshotSandbox(Sandbox, Protocol):
         """
 
 
+class WrittenFiles(Protocol):
+    """What code inside has written, as it is seen from outside: code inside cannot hide it."""
+
+    is_whole: bool
+    """Whether it covers all places that code inside can write to, apart from the working directory."""
+    begins_empty: bool
+    """Whether `paths` has nothing but files of the working directory before a cell has run."""
+
+    def paths(self) -> Iterable[str]:
+        """The absolute paths, inside, of all files that were written since `open`, and possibly of others.
+
+        Raises InfrastructureError.
+        """
+
+    def read(self, path: str, most: int) -> bytes:
+        """The first bytes of a file, or of the one that a link leads to; b"" if there is no regular file.
+
+        Raises InfrastructureError.
+        """
+
+
 def name_of(sandbox: Sandbox) -> str:
     """The name of a sandbox in results: its `name`, such as `docker`, or else the name of its class."""
     return str(getattr(sandbox, "name", type(sandbox).__name__))
@@ -171,6 +192,12 @@ def software_of(sandbox: Sandbox, spec: SandboxSpec) -> str:
 def agent_version_of(sandbox: Sandbox) -> str:
     """The version of the agent's program, as far as the sandbox knows it. Raises EngineError."""
     return str(getattr(sandbox, "agent_version", ""))
+
+
+def written_files_of(sandbox: Sandbox) -> WrittenFiles | None:
+    """What code inside has written, if the sandbox has `written_files`."""
+    found: WrittenFiles | None = getattr(sandbox, "written_files", None)
+    return found
 
 
 def installed(package: str) -> str:

@@ -21,6 +21,7 @@ from pytest_super.words import words_of
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from pytest_super.integrity.deciding import DecidingFiles
     from pytest_super.metrics.evidence import Landmark
     from pytest_super.session.grading import TrialGrade
     from pytest_super.session.item import TaskItem
@@ -39,6 +40,7 @@ class EndedTrial:
     trial: Trial
     landmarks: Sequence[Landmark]
     graded: TrialGrade
+    files: DecidingFiles | None
     stop_reason: str
     started: str
     wall_seconds: float
@@ -148,6 +150,7 @@ class EndedTrial:
         return Traces(
             task=self.task,
             evidence=evidence,
+            files=self.files,
             graded_in=self.graded.where,
             changed_elsewhere=self.graded.changed,
             whole_file=self.graded.whole_file,

@@ -10,6 +10,7 @@ import pytest
 
 from pytest_super.agents.reflexion import Reflecting
 from pytest_super.errors import InfrastructureError
+from pytest_super.integrity.deciding import deciding_files, files_before
 from pytest_super.metrics.matching.landmark_matcher import LandmarkMatcher
 from pytest_super.model.completion import ModelError
 from pytest_super.report.notebook import write_notebook
@@ -31,6 +32,7 @@ from pytest_super.words import words_of
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from pytest_super.integrity.deciding import DecidingFiles
     from pytest_super.kernel.client import Kernel
     from pytest_super.model.completion import Model
     from pytest_super.session.item import TaskItem
@@ -92,6 +94,8 @@ class TrialRunner:
         self.landmarks = LandmarkMatcher(task.landmarks)
         self.stop_reason = "interrupted"
         self.graded = TrialGrade()
+        self.files_before: DecidingFiles | None = None
+        self.files: DecidingFiles | None = None
         self.started, self.began = now(), monotonic()
         self.trial = self.new_trial(model, kernel)
 
@@ -99,6 +103,7 @@ class TrialRunner:
         """Run all attempts, and grade the last. Returns the exception that ended the trial from outside."""
         try:
             self.run_until_timeout(agent, make_kernel)
+            self.look_at_files()
             self.grade()
         except BaseException as error:
             return error
@@ -154,6 +159,7 @@ class TrialRunner:
         kernel = self.trial.kernel
         self.budget.allow(portion)
         self.run_prefix(kernel)
+        self.files_before = files_before(kernel, has_prefix=bool(self.task.pre_execute))
         self.trial.script = self.entrypoint_script(kernel)
         self.trial.compute_limit.start()
         self.folder.activity.begin("agent", self.used)
@@ -165,6 +171,12 @@ class TrialRunner:
         # A call during which the wall limit was reached can take much longer than that.
         self.charge_usage(0.0 if self.budget.spent() == "wall" else UNDER_WAY_SECONDS)
         self.raise_outage()
+
+    def look_at_files(self) -> None:
+        """Before the grader, whose own files are not the agent's."""
+        after = None if self.files_before is None else deciding_files(self.trial.kernel)
+        if self.files_before is not None and after is not None:
+            self.files = after.since(self.files_before)
 
     def grade(self) -> None:
         """What the grader takes is not the agent's. Raises InfrastructureError."""
@@ -238,6 +250,7 @@ class TrialRunner:
             trial=self.trial,
             landmarks=self.landmarks.landmarks,
             graded=self.graded,
+            files=self.files,
             stop_reason=self.stop_reason,
             started=self.started,
             wall_seconds=round(monotonic() - self.began, 3),

@@ -29,6 +29,8 @@ NO_ANSWERS = {
     "folder": ("mkdir $A", "Is a directory"),
 }
 
+# By a fake kernel.
+UNSEEN = "processes, files outside of the working directory, files outside of the sandbox's folder"
 FAKE_KERNELS = """
 import pytest
 from pytest_super.testing import FakeKernel

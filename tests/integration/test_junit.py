@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 from lxml import etree
 
-from tests.integration.conftest import WITH_AND_WITHOUT_XDIST
+from tests.integration.conftest import UNSEEN, WITH_AND_WITHOUT_XDIST
 
 if TYPE_CHECKING:
     from tests.integration.conftest import Project
@@ -66,7 +66,7 @@ def test_each_testcase_carries_its_figures_and_the_suite_the_totals(
         "super.self_report": "",
         "super.suspect": "0.0",
         "super.integrity": "echoed landmark, step 1: what matched half is in the source of its cell",
-        "super.unseen": "processes",
+        "super.unseen": UNSEEN,
         "super.submitted": "1.0",
         "super.solved": "1",
         "super.tokens": "0",

@@ -16,7 +16,7 @@ from pytest_super.comparison.side import Side
 from pytest_super.options import OPTIONS, Option, value_of
 from pytest_super.session import fixtures
 from pytest_super.session.run import RUN
-from tests.integration.conftest import WITH_AND_WITHOUT_XDIST, read_lines
+from tests.integration.conftest import UNSEEN, WITH_AND_WITHOUT_XDIST, read_lines
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -126,7 +126,7 @@ def test_an_unsolved_task_fails_with_a_short_text_and_what_it_did_is_on_disk(pro
         ("landmark", "step 1: half"),
         ("landmark", "missed: done"),
         ("look twice", "echoed landmark, step 1: what matched half is in the source of its cell"),
-        ("unseen", "processes"),
+        ("unseen", UNSEEN),
         ("cost", "not known"),
         ("steps", "2"),
         ("equal steps in a row", "1"),

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from pytest_super.integrity.deciding import DecidingFiles
 from pytest_super.integrity.look import Traces
 from pytest_super.integrity.registry import LOOKS, signs_of, unseen_in
 from pytest_super.metrics import Evidence, Landmark
@@ -17,6 +18,7 @@ from tests.unit.test_docs import rows, section
 
 TASK = Task.model_validate({"id": "t", "set": "expert", "query": "q", "answer": 1})
 SCRIPT = {"arguments": ["python", "a.py"], "files": {"1": "a.py"}, "is_python": True, "number": 1, "pid": 1}
+NO_FILES = DecidingFiles(files={}, is_whole=True)
 RIGHT, WRONG = GradedValue(name="n", score=1.0), GradedValue(name="n", score=0.0)
 
 
@@ -28,7 +30,7 @@ def a_cell(source: str = "1", output: str = "", number: int = 1, **fields: Any) 
 
 def traces(*steps: Step, task: Task = TASK, **fields: Any) -> Traces:
     evidence = Evidence(steps=steps, landmarks=fields.pop("landmarks", ()), graded=fields.pop("graded", ()))
-    return Traces(task=task, evidence=evidence, **fields)
+    return Traces(task=task, evidence=evidence, **{"files": NO_FILES, **fields})
 
 
 def kinds(found: Traces) -> list[tuple[str, int | None]]:
@@ -65,9 +67,56 @@ def test_a_changed_script_is_flagged_at_its_step() -> None:
     assert kinds(traces(a_cell(), replace(ran, processes=[SCRIPT]), task=task)) == []
 
 
+def test_files_that_a_sandbox_does_not_show_are_named_as_unseen() -> None:
+    local = DecidingFiles(files={}, is_whole=False)
+    assert unseen_in(traces(files=local)) == ["files outside of the sandbox's folder"]
+    assert unseen_in(traces(files=None)) == [
+        "files outside of the working directory",
+        "files outside of the sandbox's folder",
+    ]
+
+
 def test_processes_that_nobody_observed_are_named_as_unseen() -> None:
     assert unseen_in(traces(a_cell(processes=None))) == ["processes"]
     assert unseen_in(traces()) == []
+
+
+APPORT = """# install the apport exception handler if available
+try:
+    import apport_python_hook
+except ImportError:
+    pass
+else:
+    apport_python_hook.install()
+"""
+
+
+@pytest.mark.parametrize(
+    ("path", "content", "kind"),
+    [
+        ("/usr/lib/python3/dist-packages/usercustomize.py", "print(1)", "startup hook"),
+        ("/usr/lib/python3.12/sitecustomize.py", APPORT, None),
+        ("/usr/lib/python3.12/sitecustomize.py", f"{APPORT}\nprint(1)", "startup hook"),
+        ("/usr/lib/python3/dist-packages/opentelemetry/sitecustomize.py", "print(1)", None),
+        ("/etc/ld.so.preload", "/tmp/clock.so", "startup hook"),
+        ("/etc/ld.so.preload", "", None),
+        ("/usr/local/bin/python3.11", "#!/bin/sh", "replaced command"),
+        ("/usr/bin/python3.11", "\x7fELF", None),
+        ("/usr/local/bin/pip", "#!/bin/sh", None),
+        ("/root/data/date", "#!/bin/sh", None),
+        ("/root/.bashrc", "alias python='/tmp/fake.sh'", "replaced command"),
+        ("/root/.bashrc", "alias python='/usr/bin/python3'", None),
+        ("/root/.profile", "export LD_PRELOAD=/tmp/a.so", "replaced command"),
+        ("/usr/lib/python3.11/json/decoder.py", "1", "changed library"),
+        ("/usr/lib/python3.11/json/__pycache__/decoder.py", "1", None),
+    ],
+)
+def test_what_a_file_decides_is_read_from_its_path_and_its_content(
+    path: str, content: str, kind: str | None
+) -> None:
+    files = DecidingFiles(files={path: content.encode("latin-1")}, is_whole=True)
+    found = [sign.kind for sign in signs_of(traces(files=files)) if sign.is_suspect]
+    assert found == ([kind] if kind else [])
 
 
 @pytest.mark.parametrize(

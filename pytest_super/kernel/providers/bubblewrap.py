@@ -47,6 +47,7 @@ from pytest_super.kernel.providers.host_environment import (
 from pytest_super.kernel.providers.registry import Provider
 from pytest_super.kernel.providers.sandbox_folder import SandboxFolder, sweep_folders
 from pytest_super.kernel.providers.unprivileged import is_open, unused_id
+from pytest_super.kernel.providers.written_folders import WrittenFolders
 from pytest_super.kernel.sandbox import Capabilities
 
 if TYPE_CHECKING:
@@ -233,6 +234,11 @@ class BubblewrapSandbox:
             **({"PIP_CONFIG_FILE": PIP_FILE} if PIP_FILE in files else {}),
             **self.spec.env,
         }
+
+    @property
+    def written_files(self) -> WrittenFolders:
+        folders = {HOME: self.folder / "home", VENV: self.folder / "venv"}
+        return WrittenFolders(folders=folders, is_whole=True)
 
     def cause_of_death(self) -> str:
         """How the bridge ended. Raises EngineError if somebody outside has ended bwrap itself."""
