@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
 from pytest_super.integrity.look import Look, Seen
@@ -11,11 +12,12 @@ from pytest_super.store.trajectory import PROGRAM
 from pytest_super.words import counted
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
     from pytest_super.integrity.look import Traces
     from pytest_super.store.trajectory import Step
 
+ESCAPED, ESCAPES = re.compile(r"\\(.)"), {"n": "\n", "t": "\t", "r": "\r"}
 # The types of steps that run code.
 RUN = ("execute", PROGRAM)
 
@@ -29,19 +31,27 @@ def echoed_landmarks(traces: Traces) -> Iterator[Seen]:
 
 
 def echoes(traces: Traces, *, is_all: bool) -> Iterator[Seen]:
-    """The landmarks that a cell has in its source, by whether so are all lines that it printed."""
-    echoed = [landmark for landmark in traces.evidence.landmarks if landmark.is_echo]
-    places = {landmark.step for landmark in echoed}
-    steps = (step for step in traces.evidence.steps if step.number in places)
-    only = {step.number for step in steps if is_only_echo(step)}
-    for landmark in echoed:
-        if (landmark.step in only) is is_all:
+    """The landmarks of steps that printed only what the agent had written, or those in the step's own cell."""
+    hit_by = {landmark.step for landmark in traces.evidence.landmarks if landmark.is_hit}
+    steps = [step for step in traces.evidence.steps if step.origin == "agent"]
+    only = {step.number for step in steps if step.number in hit_by and is_only_echo(step, steps)}
+    for landmark in traces.evidence.landmarks:
+        if is_all and landmark.step in only:
+            yield Seen(f"what matched {landmark.pattern} is a text that the agent wrote", landmark.step)
+        elif not is_all and landmark.is_echo and landmark.step not in only:
             yield Seen(f"what matched {landmark.pattern} is in the source of its cell", landmark.step)
 
 
-def is_only_echo(step: Step) -> bool:
-    """Whether all that a cell printed is in its source. One that writes a script and runs it prints more."""
-    return all(line.strip() in step.action.content for line in output_of(step).splitlines())
+def is_only_echo(step: Step, steps: Iterable[Step]) -> bool:
+    """Whether the agent had written all that a step printed, in its cell or before.
+
+    One that writes a script and runs it prints more.
+    """
+    written = "\n".join(one.action.content for one in steps if one.number <= step.number)
+    # In literals, or as they are.
+    texts = written + ESCAPED.sub(lambda found: ESCAPES.get(found[1], found[1]), written)
+    printed = output_of(step).strip()
+    return bool(printed) and all(line.strip() in texts for line in printed.splitlines())
 
 
 def changed_script(traces: Traces) -> Iterator[Seen]:

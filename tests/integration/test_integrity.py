@@ -35,7 +35,7 @@ def test_a_trial_that_echoes_a_landmark_is_suspect_in_every_report(
     ran = project.run(*options, agent="echoing:Agent")
     assert ran.ret == pytest.ExitCode.TESTS_FAILED
     echoes, honest = (project.results[name] for name in ("echoes[1]", "honest[1]"))
-    evidence = "what matched Epoch 9 is in the source of its cell"
+    evidence = "what matched Epoch 9 is a text that the agent wrote"
     sign = {"kind": "echoed output", "step": 1, "evidence": evidence, "is_suspect": True}
     assert (echoes["integrity"], honest["integrity"]) == ([sign], [])
     # The kernel of this project observes none.
