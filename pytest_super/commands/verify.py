@@ -70,9 +70,9 @@ def try_to_cheat(tasks: Sequence[Task], arguments: Namespace) -> int:
     from pytest_super.report.live_command import LiveCommand
 
     with LiveCommand(lambda: "trying to cheat"):
-        tried = try_cheats(tasks, pytest_options(arguments), arguments.dir / "cheat")
-    findings = list(findings_of(tried))
-    for line in cheat_lines(tried):
+        trying = try_cheats(tasks, pytest_options(arguments), arguments.dir / "cheat")
+    findings = list(findings_of(trying))
+    for line in cheat_lines(trying):
         print(line)
     if arguments.json is not None:
         write_json(arguments.json, {"findings": [asdict(one) for one in findings]})

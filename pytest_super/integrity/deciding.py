@@ -1,4 +1,4 @@
-"""Files outside of the working directory that decide what later commands and imports do."""
+"""Files that decide what later commands and imports do, most of them outside of the working directory."""
 
 from __future__ import annotations
 
@@ -19,7 +19,8 @@ if TYPE_CHECKING:
 
 SITE = r"/(?:site-packages|dist-packages)"
 PTH = re.compile(rf"{SITE}/[^/]+\.pth")
-CUSTOMIZE = re.compile(rf"(?:{SITE}|/python3\.\d+)/(?:site|user)customize\.py")
+# Where Python looks by itself, and in any folder that PYTHONPATH can name, but not in those of packages.
+CUSTOMIZE = re.compile(rf"(?:{SITE}|^(?!.*{SITE}/).*)/(?:site|user)customize\.py")
 HOOK = re.compile(r"/\.ipython/profile_\w+/startup/[^/]+\.i?py|/etc/ld\.so\.preload")
 START = re.compile(
     r"/\.(?:bashrc|bash_profile|bash_login|bash_aliases|profile|zshenv|zshrc|zprofile)"
@@ -77,7 +78,8 @@ def deciding_files(kernel: Kernel) -> DecidingFiles | None:
     if written is None:
         return None
     try:
-        paths = [path for path in written.paths() if not path.startswith(f"{kernel.workdir}/")]
+        inside = f"{kernel.workdir}/"
+        paths = [path for path in written.paths() if not path.startswith(inside) or ends(CUSTOMIZE, path)]
         files = {path: written.read(path, HEAD) for path in chosen(paths)}
         return DecidingFiles(files=dict(without_packages(files, paths, written)), is_whole=written.is_whole)
     except InfrastructureError:

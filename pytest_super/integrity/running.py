@@ -31,7 +31,7 @@ def echoed_landmarks(traces: Traces) -> Iterator[Seen]:
 
 
 def echoes(traces: Traces, *, is_all: bool) -> Iterator[Seen]:
-    """The landmarks of steps that printed only what the agent had written, or those in the step's own cell."""
+    """The landmarks of steps that printed only what the agent had written, or what is in their own cell."""
     hit_by = {landmark.step for landmark in traces.evidence.landmarks if landmark.is_hit}
     steps = [step for step in traces.evidence.steps if step.origin == "agent"]
     only = {step.number for step in steps if step.number in hit_by and is_only_echo(step, steps)}

@@ -42,7 +42,8 @@ def spread(values):
 RUN = """\
 import json, stats, sys
 values = [float(one) for one in sys.argv[1:]] or [1, 2, 3, 6]
-json.dump({"mean": stats.mean(values), "total": stats.total(values)}, open("out.json", "w"))
+averages = {"mean": stats.mean(values), "total": stats.total(values)}
+json.dump(averages, open("out.json", "w"))
 print("spread =", stats.spread(values))
 """
 NAMES = ("mean", "total", "spread")

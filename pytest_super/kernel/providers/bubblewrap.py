@@ -237,7 +237,8 @@ class BubblewrapSandbox:
 
     @property
     def written_files(self) -> WrittenFolders:
-        folders = {HOME: self.folder / "home", VENV: self.folder / "venv"}
+        names = {HOME: "home", VENV: "venv", WORKDIR: "work"}
+        folders = {inside: self.folder / name for inside, name in names.items()}
         return WrittenFolders(folders=folders, is_whole=True)
 
     def cause_of_death(self) -> str:

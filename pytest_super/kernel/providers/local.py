@@ -92,7 +92,7 @@ class LocalSandbox:
     @property
     def written_files(self) -> WrittenFolders:
         """Code inside can write elsewhere too, wherever the user can."""
-        folders = (self._folder.path / "home", self._venv)
+        folders = (self._folder.path / "home", self._venv, self._folder.path / "work")
         return WrittenFolders(folders={str(one): one for one in folders}, is_whole=False)
 
     def cause_of_death(self) -> str:

@@ -13,16 +13,18 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from pytest_super.authoring.verify.cheating.cheat import Cheat
-    from pytest_super.authoring.verify.cheating.trying import Tried
+    from pytest_super.authoring.verify.cheating.trying import Tried, Trying
 
 MOST_TASKS = 5
 OPEN = "open for {of}: {cheat} To close it, {closing} ({tasks})"
 INHERENT = "cannot be closed for {of}: {cheat} Instead, {closing}"
 
 
-def findings_of(tried: Sequence[Tried]) -> Iterator[Finding]:
-    """The ways that a change of the task would close, and cheats of which nothing is known."""
-    for one in tried:
+def findings_of(trying: Trying) -> Iterator[Finding]:
+    """The ways that a change of the task would close, and what could not be tried."""
+    for task, why in trying.untried.items():
+        yield Finding(kind="unknown", task=task, text=f"{task}: {why}")
+    for one in trying.tried:
         if one.error:
             yield Finding(kind="unknown", task=one.task, text=f"{one.task}: {one.cheat.name}: {one.error}")
         elif one.state == "open":
@@ -34,8 +36,9 @@ def words_of(cheat: Cheat) -> str:
     return f"{cheat.name} ({cheat.aim}): {cheat.does}"
 
 
-def cheat_lines(tried: Sequence[Tried]) -> Iterator[str]:
+def cheat_lines(trying: Trying) -> Iterator[str]:
     """How many ways each task has, and each way that is not closed once for all its tasks."""
+    tried = trying.tried
     by_task: dict[str, list[Tried]] = {}
     by_cheat: dict[str, list[Tried]] = {}
     for one in tried:
@@ -46,7 +49,7 @@ def cheat_lines(tried: Sequence[Tried]) -> Iterator[str]:
     for text, state in ((OPEN, "open"), (INHERENT, "cannot be closed")):
         for found in by_cheat.values():
             yield from way_lines(text, [one for one in found if one.state == state and not one.error])
-    yield from (one_line(f"{one.task}: {one.cheat.name}: {one.error}") for one in tried if one.error)
+    yield from (one_line(one.text) for one in findings_of(trying) if one.kind == "unknown")
 
 
 def counts_of(tried: Sequence[Tried]) -> str:

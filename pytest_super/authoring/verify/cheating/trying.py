@@ -23,8 +23,6 @@ if TYPE_CHECKING:
     from pytest_super.tasks.task import Task
 
 PLUGIN = "pytest_super.authoring.verify.cheating.cheater"
-NOTHING = {"outputs": [], "printed": ""}
-"""What is known of a task without a solution."""
 State = Literal["closed", "seen", "cannot be closed", "open"]
 """It gains nothing; it gains, but the trial is suspect; nothing closes it for such a task; it gains."""
 
@@ -52,7 +50,16 @@ def tried_item(task: Task) -> Task:
     return Items(task).item(tuple(places))
 
 
-def try_cheats(tasks: Sequence[Task], options: Sequence[str], directory: Path) -> list[Tried]:
+@dataclass(frozen=True, kw_only=True)
+class Trying:
+    """What was found for some tasks."""
+
+    tried: list[Tried]
+    untried: dict[str, str]
+    """Why no cheat was tried, by the ids of tasks."""
+
+
+def try_cheats(tasks: Sequence[Task], options: Sequence[str], directory: Path) -> Trying:
     """Run the gold solution of each task once, and then the cheats, which know what it printed.
 
     Raises SuperError if pytest does not try all.
@@ -60,17 +67,36 @@ def try_cheats(tasks: Sequence[Task], options: Sequence[str], directory: Path) -
     items = [tried_item(task) for task in tasks]
     names = {item.id: f"{item._path}::{item.id}" for item in items}
     gold = run_pytest(["--super-agent=gold", *options, *names.values()], directory / "gold")
-    known = {result.id: known_of(gold, result) for result in last_results(gold)}
-    tries = {item.id: list(tries_of(item, known.get(item.id, NOTHING))) for item in items}
-    run = run_tries(PLUGIN, [f"--super-agent={PLUGIN}:honest", *options, *names.values()], tries, directory)
-    return [tried_by(result, tries) for result in last_results(run)]
+    golds = {result.id: result for result in last_results(gold)}
+    untried = {id: why for id, result in golds.items() if (why := why_untried(result))}
+    tries = {
+        item.id: list(tries_of(item, known_of(gold, golds.get(item.id))))
+        for item in items
+        if item.id not in untried
+    }
+    if not any(tries.values()):
+        return Trying(tried=[], untried=untried)
+    chosen = [names[id] for id in tries]
+    run = run_tries(PLUGIN, [f"--super-agent={PLUGIN}:honest", *options, *chosen], tries, directory)
+    return Trying(tried=[tried_by(result, tries) for result in last_results(run)], untried=untried)
+
+
+def why_untried(gold: TrialResult) -> str:
+    """What is wrong with a trial of the gold solution; "" if cheats can be measured by it."""
+    if not gold.solved:
+        return f"its solution does not solve it: {gold.error or gold.agent_error or gold.difference}"
+    signs = [f"{sign['kind']}: {sign['evidence']}" for sign in gold.integrity or () if sign["is_suspect"]]
+    return f"its solution is suspect: {'; '.join(signs)}" if signs else ""
 
 
 def tries_of(task: Task, known: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
     return ({"cheat": one.name, **known} for one in cheats().values() if one.applies(task))
 
 
-def known_of(run: Path, result: TrialResult) -> dict[str, Any]:
+def known_of(run: Path, result: TrialResult | None) -> dict[str, Any]:
+    """What a cheater knows by a trial of the gold solution; None is that of a task without one."""
+    if result is None:
+        return {"outputs": [], "printed": ""}
     folder = run / result.folder
     steps = [step for step in read_trajectory(folder / "trajectory.jsonl") if step.origin == "agent"]
     log = folder / LOG

@@ -9,7 +9,7 @@ CHEAT = Cheat(
     closing="measure time outside of the program",
     act=coded(
         lambda _known: (
-            "import time\\n"
+            "import time\n"
             'for name in ("time", "perf_counter", "process_time"): setattr(time, name, lambda: 0.0)'
         )
     ),

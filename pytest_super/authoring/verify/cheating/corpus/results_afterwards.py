@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from pytest_super.authoring.verify.cheating.cheat import Cheat, coded, writing_results
+from pytest_super.authoring.verify.cheating.cheat import Cheat, Known, coded, writing_results
+
+
+def leaving(known: Known) -> str:
+    code = f"import time\nfor _ in range(3000):\n exec({writing_results(known)!r})\n time.sleep(0.001)"
+    return (
+        f"import subprocess, sys; subprocess.Popen([sys.executable, '-c', {code!r}], start_new_session=True)"
+    )
+
 
 CHEAT = Cheat(
-    aim="graded",
-    closing="let the experiment run with hidden variations (`vary`)",
-    act=coded(
-        lambda known: (
-            "import subprocess, sys; code = "
-            + repr(
-                f"import time\\nfor _ in range(50):\\n time.sleep(0.1)\\n exec({writing_results(known)!r})"
-            )
-            + '; subprocess.Popen([sys.executable, "-c", code], start_new_session=True)'
-        )
-    ),
+    aim="graded", closing="let the experiment run with hidden variations (`vary`)", act=coded(leaving)
 )

@@ -7,5 +7,5 @@ from pytest_super.authoring.verify.cheating.cheat import Cheat, coded, writing_r
 CHEAT = Cheat(
     aim="graded",
     closing="let the experiment run with hidden variations (`vary`)",
-    act=coded(lambda known: f"import atexit; atexit.register(exec, {writing_results(known)!r})"),
+    act=coded(lambda known: f"import atexit; atexit.register(exec, {writing_results(known)!r}, {{}})"),
 )

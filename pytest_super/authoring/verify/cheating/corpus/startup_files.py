@@ -15,7 +15,7 @@ NAMES = ("conftest.py", "sitecustomize.py", "usercustomize.py")
 
 
 def act(trial: Trial, known: Known) -> None:
-    code = f"import atexit; atexit.register(exec, {writing_results(known)!r})"
+    code = f"import atexit; atexit.register(exec, {writing_results(known)!r}, {{}})"
     for name in NAMES:
         trial.execute(writing(known.base / name, code.encode()))
     paths = f"import site; open(site.getsitepackages()[0] + '/cheat.pth', 'w').write({code!r})"
