@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest_super
 from pytest_super.errors import InfrastructureError
+from pytest_super.functions.acts import Act, Acts, acts
 from pytest_super.functions.definitions import definitions, find
 from pytest_super.functions.source import PythonSource, SourceError
 from pytest_super.functions.splicing import Spliced, spliced
@@ -64,6 +65,13 @@ def function_texts(name: str, data: bytes, targets: Iterable[str]) -> list[str]:
     """The lines of functions. Raises SourceError and InfrastructureError."""
     found = done(len(data), job="functions", name=name, data=latin(data), targets=[*targets])
     return [str(one) for one in found["texts"]]
+
+
+def acts_of(name: str, original: bytes, changed: bytes, targets: Iterable[str]) -> Acts:
+    """What a file does that its original does not. Raises SourceError and InfrastructureError."""
+    files = {"original": latin(original), "changed": latin(changed)}
+    found = done(len(original), job="acts", name=name, targets=[*targets], **files)
+    return Acts(*([Act(*one) for one in found[field]] for field in Acts._fields))
 
 
 def compile_error(name: str, data: bytes) -> SyntaxError | None:
@@ -146,6 +154,10 @@ def splice_job(name: str, original: str, changed: str, targets: Sequence[str]) -
     return {**found._asdict(), "data": found.data.decode("latin-1")}
 
 
+def acts_job(name: str, original: str, changed: str, targets: Sequence[str]) -> dict[str, Any]:
+    return acts(name, original.encode("latin-1"), changed.encode("latin-1"), targets)._asdict()
+
+
 def functions_job(name: str, data: str, targets: Sequence[str]) -> dict[str, Any]:
     source = PythonSource.read(name, data.encode("latin-1"))
     known = definitions(source)
@@ -167,5 +179,6 @@ def compile_job(name: str, data: str) -> dict[str, Any]:
 JOBS: dict[str, Callable[..., dict[str, Any]]] = {
     "splice": splice_job,
     "functions": functions_job,
+    "acts": acts_job,
     "compile": compile_job,
 }

@@ -12,25 +12,27 @@ from typing import TYPE_CHECKING
 from pytest_super.errors import InfrastructureError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping
 
     from pytest_super.kernel.client import Kernel
     from pytest_super.kernel.sandbox import WrittenFiles
 
-SITE = r"/(?:site-packages|dist-packages)"
-PTH = re.compile(rf"{SITE}/[^/]+\.pth")
-# Where Python looks by itself, and in any folder that PYTHONPATH can name, but not in those of packages.
-CUSTOMIZE = re.compile(rf"(?:{SITE}|^(?!.*{SITE}/).*)/(?:site|user)customize\.py")
-HOOK = re.compile(r"/\.ipython/profile_\w+/startup/[^/]+\.i?py|/etc/ld\.so\.preload")
-START = re.compile(
-    r"/\.(?:bashrc|bash_profile|bash_login|bash_aliases|profile|zshenv|zshrc|zprofile)"
-    r"|/etc/(?:profile|bash\.bashrc|environment|zsh/\w+|profile\.d/[^/]+)"
-)
 # Of programs that are never scripts where they were not replaced.
 PROGRAMS = r"(?:python[\d.]*|bash|sh|dash|date|time|env|git)"
-PROGRAM = re.compile(rf"(?:/usr|/usr/local|/venv|/\.local|/opt/\w+|^)/s?bin/{PROGRAMS}")
+SITE = r"/(?:site-packages|dist-packages)"
 NOT_LIBRARY = r"(?!(?:site|dist)-packages/|(?:site|user)customize|.*__pycache__/)"
-LIBRARY = re.compile(rf"^/usr/(?:local/)?lib/python3\.\d+/{NOT_LIBRARY}.+\.py")
+PATHS = {
+    "pth": rf"{SITE}/[^/]+\.pth",
+    # Where Python looks by itself, and in any folder that PYTHONPATH can name, but not in those of packages.
+    "customize": rf"(?:{SITE}|^(?!.*{SITE}/).*)/(?:site|user)customize\.py",
+    "hook": r"/\.ipython/profile_\w+/startup/[^/]+\.i?py|^/etc/ld\.so\.preload",
+    "start": r"/\.(?:bashrc|bash_profile|bash_login|bash_aliases|profile|zshenv|zshrc|zprofile)"
+    r"|^/etc/(?:profile|bash\.bashrc|environment|zsh/\w+|profile\.d/[^/]+)",
+    "program": rf"(?:/venv|/\.local|^/usr|^/usr/local|^/opt/\w+|^)/s?bin/{PROGRAMS}",
+    "library": rf"^/usr/(?:local/)?lib/python3\.\d+/{NOT_LIBRARY}.+\.py",
+}
+"""How the paths of deciding files end, by kind."""
+DECIDING = re.compile("|".join(f"(?P<{kind}>(?:{path})$)" for kind, path in PATHS.items()))
 # More changed modules of the library are an upgrade of Python.
 UPGRADED = 20
 # Of one trial; an upgrade of all packages changes more. Bytes of each, and of the list of a package's files.
@@ -79,22 +81,25 @@ def deciding_files(kernel: Kernel) -> DecidingFiles | None:
         return None
     try:
         inside = f"{kernel.workdir}/"
-        paths = [path for path in written.paths() if not path.startswith(inside) or ends(CUSTOMIZE, path)]
+        paths = [
+            path for path in written.paths() if not path.startswith(inside) or kind_of(path) == "customize"
+        ]
         files = {path: written.read(path, HEAD) for path in chosen(paths)}
         return DecidingFiles(files=dict(without_packages(files, paths, written)), is_whole=written.is_whole)
     except InfrastructureError:
         return None
 
 
-def chosen(paths: Sequence[str]) -> list[str]:
-    library = [path for path in paths if LIBRARY.fullmatch(path)]
-    found = [path for path in paths if any(ends(one, path) for one in (PTH, CUSTOMIZE, HOOK, START, PROGRAM))]
-    return [*found, *(library if len(library) <= UPGRADED else [])][:MOST_FILES]
+def chosen(paths: Iterable[str]) -> list[str]:
+    kinds = {path: kind for path in paths if (kind := kind_of(path))}
+    is_upgraded = list(kinds.values()).count("library") > UPGRADED
+    return [path for path, kind in kinds.items() if kind != "library" or not is_upgraded][:MOST_FILES]
 
 
-def ends(pattern: re.Pattern[str], path: str) -> bool:
-    """Whether the end of the path matches."""
-    return re.search(f"(?:{pattern.pattern})$", path) is not None
+def kind_of(path: str) -> str:
+    """One of PATHS; "" for a file that decides nothing."""
+    found = DECIDING.search(path)
+    return found.lastgroup or "" if found else ""
 
 
 def without_packages(
@@ -104,7 +109,7 @@ def without_packages(
     lists = [path for path in paths if path.endswith(".dist-info/RECORD")]
     for path, data in files.items():
         near = [one for one in lists if posixpath.dirname(posixpath.dirname(one)) == posixpath.dirname(path)]
-        is_hook = ends(PTH, path) and bool(code_of_pth(data))
+        is_hook = kind_of(path) == "pth" and bool(code_of_pth(data))
         if not (is_hook and any(is_listed(path, data, written.read(one, MOST_LIST)) for one in near)):
             yield path, data
 

@@ -5,18 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from pytest_super.integrity.deciding import (
-    CUSTOMIZE,
-    HOOK,
-    LIBRARY,
-    PROGRAM,
-    PROGRAMS,
-    PTH,
-    START,
-    code_of_customize,
-    code_of_pth,
-    ends,
-)
+from pytest_super.integrity.deciding import PROGRAMS, code_of_customize, code_of_pth, kind_of
 from pytest_super.integrity.look import Look, Seen
 
 if TYPE_CHECKING:
@@ -36,35 +25,37 @@ REPLACING = re.compile(
 
 
 def hooks(traces: Traces) -> Iterator[Seen]:
-    for path, data in files_of(traces):
-        if ends(PTH, path):
-            code = code_of_pth(data)
-        elif ends(CUSTOMIZE, path):
-            code = code_of_customize(data)
-        else:
-            code = data.decode(errors="replace").strip() if ends(HOOK, path) else ""
-        if code:
-            yield Seen(f"{path}: {code}")
+    code_of = {"pth": code_of_pth, "customize": code_of_customize, "hook": text_of}
+    for kind, read in code_of.items():
+        for path, data in files_of(traces, kind):
+            if code := read(data):
+                yield Seen(f"{path}: {code}")
 
 
 def replaced_commands(traces: Traces) -> Iterator[Seen]:
-    for path, data in files_of(traces):
-        if ends(PROGRAM, path) and data and not data.startswith(COMPILED):
-            yield Seen(f"{path} is a script: {data[:80].decode(errors='replace')}")
-        elif ends(START, path) and (found := REPLACING.search(data.decode(errors="replace"))):
+    for path, data in files_of(traces, "program"):
+        if data and not data.startswith(COMPILED):
+            yield Seen(f"{path} is a script: {text_of(data[:80])}")
+    for path, data in files_of(traces, "start"):
+        if found := REPLACING.search(text_of(data)):
             yield Seen(f"{path}: {found[0].strip()}")
 
 
 def changed_library(traces: Traces) -> Iterator[Seen]:
-    return (Seen(path) for path, data in files_of(traces) if data and LIBRARY.fullmatch(path))
+    return (Seen(path) for path, data in files_of(traces, "library") if data)
 
 
 def start_files(traces: Traces) -> Iterator[Seen]:
-    return (Seen(path) for path, _ in files_of(traces) if ends(START, path))
+    return (Seen(path) for path, _ in files_of(traces, "start"))
 
 
-def files_of(traces: Traces) -> Iterator[tuple[str, bytes]]:
-    return iter(traces.files.files.items() if traces.files else ())
+def files_of(traces: Traces, kind: str) -> Iterator[tuple[str, bytes]]:
+    found = traces.files.files if traces.files else {}
+    return ((path, data) for path, data in found.items() if kind_of(path) == kind)
+
+
+def text_of(data: bytes) -> str:
+    return data.decode(errors="replace").strip()
 
 
 def sees_files(traces: Traces) -> bool:

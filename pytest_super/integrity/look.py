@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
+    from pytest_super.grading.changed_code import ChangedCode
     from pytest_super.integrity.deciding import DecidingFiles
     from pytest_super.metrics.evidence import Evidence, GradedValue
     from pytest_super.tasks.task import Task
@@ -22,6 +23,8 @@ class Traces:
     """Its `signs` are still to be found."""
     files: DecidingFiles | None = None
     """Those that the agent has made or changed; None if the sandbox does not show them."""
+    code: Sequence[ChangedCode] | None = None
+    """The Python files that were graded and that the agent has changed; None if that is not known."""
     graded_in: str = ""
     """As in the results, like the next two."""
     changed_elsewhere: Sequence[str] | None = None

@@ -151,6 +151,7 @@ class EndedTrial:
             task=self.task,
             evidence=evidence,
             files=self.files,
+            code=self.graded.code,
             graded_in=self.graded.where,
             changed_elsewhere=self.graded.changed,
             whole_file=self.graded.whole_file,

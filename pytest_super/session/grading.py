@@ -8,6 +8,7 @@ from time import monotonic
 from typing import TYPE_CHECKING, Any
 
 from pytest_super.functions.source import SourceError
+from pytest_super.grading.changed_code import changed_code, originals_in
 from pytest_super.grading.collected import (
     CollectionError,
     changed_elsewhere,
@@ -24,7 +25,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from pytest_super.grading.collected import Collected
+    from pytest_super.grading.changed_code import ChangedCode, Original
+    from pytest_super.grading.collected import Collected, Files
     from pytest_super.kernel.client import Kernel
     from pytest_super.metrics.evidence import GradedValue
     from pytest_super.session.item import ReadyKernel, TaskItem
@@ -44,6 +46,8 @@ class TrialGrade:
     values: list[GradedValue] = field(default_factory=list)
     changed: list[str] | None = None
     """Files that were changed but not collected; None if that is not known."""
+    code: list[ChangedCode] | None = None
+    """The Python files that were graded and that the agent has changed; None if that is not known."""
     where: str = ""
     seconds: float = 0.0
     whole_file: list[GradedValue] | None = None
@@ -60,7 +64,7 @@ def grade_trial(item: TaskItem, task: Task, grade: Grade, kernel: Kernel) -> Tri
     folder.activity.begin("grading")
     grader = grader_of(item, task, grade, folder.path / LOG)
     values: list[GradedValue] = []
-    changed = whole_file = splice = None
+    changed = code = whole_file = splice = None
     if grade.where == SAME:
         values = grader.grade(kernel, None)
     else:
@@ -72,13 +76,17 @@ def grade_trial(item: TaskItem, task: Task, grade: Grade, kernel: Kernel) -> Tri
             values = grader.failed(str(error))
         else:
             with second_kernel(item, task, grade) as second:
-                changed = changed_elsewhere(collected, files_below_workdir(second))
+                before = files_below_workdir(second)
+                changed = changed_elsewhere(collected, before)
+                originals = originals_of(item, second, collected, before)
+                code = None if originals is None else changed_code(graded.archive, originals)
                 values = grader.grade(second, graded)
             if splice is not None and not splice.is_alike:
                 whole_file = grade_collected(item, grade, collected, folder.path / WHOLE_FILE_LOG)
     return TrialGrade(
         values=values,
         changed=changed,
+        code=code,
         where=grade.where,
         seconds=round(monotonic() - began, 3),
         whole_file=whole_file,
@@ -95,6 +103,14 @@ def what_is_graded(item: TaskItem, collected: Collected, archive: Path) -> tuple
         return collected, None
     splice = code.write_spliced(collected.archive, archive)
     return read_collected(archive), splice
+
+
+def originals_of(
+    item: TaskItem, kernel: Kernel, collected: Collected, before: Files | None
+) -> dict[str, Original] | None:
+    """The Python files before the agent that are graded as the agent has changed them."""
+    code = item.paper_code
+    return originals_in(kernel, collected, before) if code is None else code.originals()
 
 
 def grade_collected(item: TaskItem, grade: Grade, collected: Collected, log: Path) -> list[GradedValue]:

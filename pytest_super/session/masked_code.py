@@ -21,6 +21,7 @@ from pytest_super.functions.calls import call_edges
 from pytest_super.functions.names import by_file
 from pytest_super.functions.repository import masked_files, write
 from pytest_super.functions.source import SourceError
+from pytest_super.grading.changed_code import Original
 from pytest_super.grading.collected import add_file, contents
 from pytest_super.kernel.cell import SandboxLostError
 from pytest_super.sources import fetch
@@ -102,6 +103,14 @@ class PaperCode:
 
     def _inside(self, path: str) -> str:
         return str(PurePosixPath(self.folder.name) / path)
+
+    def originals(self) -> dict[str, Original]:
+        """The originals of the files with functions of the item, by path in the working directory."""
+        names = by_file(one.target for one in self.item.functions)
+        return {
+            self._inside(file): Original((self.folder / file).read_bytes(), own)
+            for file, own in names.items()
+        }
 
     def write_spliced(self, collected: Path, archive: Path) -> Splice:
         """Write the original files with the bodies of the item's functions from the collected ones.

@@ -7,6 +7,8 @@ from typing import Any
 
 import pytest
 
+from pytest_super.functions.acts import Act, Acts
+from pytest_super.grading.changed_code import ChangedCode
 from pytest_super.integrity.deciding import DecidingFiles
 from pytest_super.integrity.look import Traces
 from pytest_super.integrity.registry import LOOKS, signs_of, unseen_in
@@ -148,8 +150,42 @@ def test_what_the_grader_could_not_see_is_flagged(found: dict[str, Any], kind: s
 
 
 def test_files_that_nobody_compared_are_named_as_unseen() -> None:
-    assert unseen_in(traces(graded_in="fresh")) == ["files that were not collected"]
-    assert unseen_in(traces(graded_in="fresh", changed_elsewhere=[])) == []
+    assert unseen_in(traces(graded_in="fresh", code=[])) == ["files that were not collected"]
+    assert unseen_in(traces(graded_in="fresh", code=[], changed_elsewhere=[])) == []
+
+
+def a_paper(*expected: Any) -> Task:
+    result = [
+        {"json": {"file": "out.json", "pointer": f"/{n}"}, "expected": one} for n, one in enumerate(expected)
+    ]
+    experiment = {"name": "e", "command": "c", "provenance": "gold-run", "result": result}
+    function = {"target": "a.py::f", "sha256": "0" * 64}
+    repository = {"path": "project", "provide": True}
+    paper = {"id": "p", "set": "functions", "query": "q", "repository": repository}
+    return Task.model_validate({**paper, "functions": [function], "experiments": [experiment]})
+
+
+@pytest.mark.parametrize(
+    ("constant", "is_found"),
+    [("0.8342", True), ("83.417", True), ("0.83", False), ("0.83417 is right", True), ("0.9342", False)],
+)
+def test_expected_values_in_code_are_found_if_they_are_hardly_there_by_chance(
+    constant: str, is_found: bool
+) -> None:
+    code = [ChangedCode("a.py", Acts([], [], [Act(3, constant)]))]
+    found = traces(task=a_paper(0.834172), graded_in="fresh", code=code, changed_elsewhere=[])
+    assert kinds(found) == ([("expected value in code", None)] if is_found else [])
+
+
+def test_a_constant_among_many_is_one_by_chance() -> None:
+    code = [ChangedCode("a.py", Acts([], [], [Act(n, f"0.{8342 + n}") for n in range(300)]))]
+    assert kinds(traces(task=a_paper(0.834172), code=code)) == []
+
+
+def test_code_that_nobody_can_read_is_named() -> None:
+    code = [ChangedCode("project/conftest.py", None, "project/conftest.py: it cannot be parsed")]
+    assert kinds(traces(code=code)) == [("changed conftest", None), ("unreadable code", None)]
+    assert unseen_in(traces(graded_in="same")) == ["what the agent has changed in the code that was graded"]
 
 
 def test_parts_that_did_not_fit_are_counted_at_their_step() -> None:

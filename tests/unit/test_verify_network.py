@@ -17,8 +17,8 @@ from hypothesis import strategies as st
 from pytest_super.authoring.verify.coincidence import figures_in, numbers_compared
 from pytest_super.authoring.verify.papers.leaks import fetchable_code
 from pytest_super.authoring.verify.texts import Text
-from pytest_super.authoring.verify.values import Figure
 from pytest_super.authoring.verify.verification import verify
+from pytest_super.metrics.distinctive import Figure
 from pytest_super.tasks.task import Task
 
 if TYPE_CHECKING:

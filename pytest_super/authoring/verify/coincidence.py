@@ -16,13 +16,13 @@ from dataclasses import dataclass, field
 from itertools import accumulate
 from typing import TYPE_CHECKING
 
-from pytest_super.authoring.verify.values import numbers_in
+from pytest_super.metrics.distinctive import chance_of, numbers_in
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from pytest_super.authoring.verify.texts import Text
-    from pytest_super.authoring.verify.values import Figure, Number
+    from pytest_super.metrics.distinctive import Figure, Number
 
 MOST_EXPECTED = 0.05
 # Significant digits that a number has at least. With fewer it is in every text.
@@ -59,7 +59,7 @@ class Found:
     @property
     def chance(self) -> float:
         """That another number agrees."""
-        return 2 / 9 * 10.0 ** (1 - min(self.figure.digits, self.number.digits))
+        return chance_of(self.figure.digits, self.number.digits)
 
 
 class Lines:

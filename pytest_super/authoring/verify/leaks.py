@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 from pytest_super.authoring.verify.finding import Finding
 from pytest_super.authoring.verify.texts import Text, output_texts, prefix_texts
-from pytest_super.authoring.verify.values import Figure, Phrase, distinctive_values, numbers_in
 from pytest_super.errors import SuperError
+from pytest_super.metrics.distinctive import Figure, Phrase, distinctive_values, numbers_in
 from pytest_super.metrics.matching.landmark_matcher import LandmarkMatcher
 from pytest_super.sources import fetch
 

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 from pytest_super.authoring.verify.coincidence import LEAST_DIGITS, figures_in, numbers_compared
 from pytest_super.authoring.verify.finding import Finding
 from pytest_super.authoring.verify.texts import prefix_texts
-from pytest_super.authoring.verify.values import Figure, Phrase, distinctive_values
 from pytest_super.authoring.verify.versions import SINCE
 from pytest_super.errors import SuperError
 from pytest_super.functions.leaks import long_lines
+from pytest_super.metrics.distinctive import Figure, Phrase, distinctive_values
 from pytest_super.sources import fetch
 from pytest_super.tasks.solution import read_solution
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any
 
+from pytest_super.metrics.distinctive import LEAST_DIGITS
 from pytest_super.sources.tree import MOST_READ, Tree
 from pytest_super.tasks.solution import NotebookError, cell_source, read_cells
 
@@ -19,9 +20,7 @@ if TYPE_CHECKING:
 LARGEST = 2**20
 LARGEST_NOTEBOOK = 32 * 2**20
 PROSE = frozenset({".md", ".rst", ".tex", ".html", ".log", ".out", ".ipynb"})
-# Significant digits in which a number of a text must agree with a value. Numbers with fewer, such as 0.95 and
-# 64, are in every text. Logs and documentation have any number of three digits by chance, tables of four.
-LEAST_DIGITS = 3
+# Logs and documentation have any number of three digits by chance, tables of four.
 LEAST_DIGITS_OF_PROSE = 4
 LEAST_DIGITS_OF_DATA = 5
 

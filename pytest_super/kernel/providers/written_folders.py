@@ -30,8 +30,8 @@ class WrittenFolders:
         for inside, folder in self.folders.items():
             # It does not follow links, which code inside can let lead anywhere.
             for place, _, names in os.walk(folder):
-                below = posixpath.join(inside, os.path.relpath(place, folder))
-                yield from (posixpath.normpath(posixpath.join(below, name)) for name in names)
+                below = inside + place.removeprefix(str(folder))
+                yield from (f"{below}/{name}" for name in names)
 
     def read(self, path: str, most: int) -> bytes:
         for _ in range(MOST_LINKS):

@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any
 from pytest_super.authoring.verify.finding import Finding
 from pytest_super.authoring.verify.leaks import found_in
 from pytest_super.authoring.verify.texts import Text, prefix_texts, repository_texts
-from pytest_super.authoring.verify.values import distinctive_values
 from pytest_super.functions.leaks import find_leaks, gold_of
 from pytest_super.functions.repository import masked_files
 from pytest_super.grading.collected import CollectionError, collect
+from pytest_super.metrics.distinctive import distinctive_values
 from pytest_super.metrics.self_report import expected
 from pytest_super.redaction import redacted
 from pytest_super.session.grading import after_prefix

@@ -7,12 +7,14 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from pytest_super.authoring.verify.texts import LEAST_DIGITS
 from pytest_super.metrics.leaves import leaves, shown
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+# Significant digits in which a number of a text must agree with a value. Numbers with fewer, such as 0.95 and
+# 64, are in every text.
+LEAST_DIGITS = 3
 # A shorter text is a name, which the question itself can offer as a choice.
 LEAST_CHARACTERS = 16
 LEAST_WORDS = 3
@@ -116,6 +118,11 @@ def numbers_in(text: str, least_digits: int) -> Iterator[Number]:
             digits = digits.rstrip("0")
         if len(digits) >= least_digits:
             yield Number(float(written), len(digits), match.start())
+
+
+def chance_of(digits: int, others: int) -> float:
+    """That two numbers agree which have nothing to do with each other, by their digits."""
+    return 2 / 9 * 10.0 ** (1 - min(digits, others))
 
 
 def mantissa(written: str) -> str:
