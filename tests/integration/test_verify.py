@@ -38,7 +38,7 @@ def verify(project: Project, *arguments: str) -> subprocess.CompletedProcess[str
 
 @pytest.mark.slow
 def test_all_that_is_wrong_with_tasks_is_told(project: Project) -> None:
-    project.add_task("right", solution={"cells": ["print('done')", "42"]}, landmarks=["done"])
+    project.add_task("right", solution={"cells": ["print('do' + 'ne')", "42"]}, landmarks=["done"])
     project.add_task("wrong", solution={"cells": ["41"]})
     project.add_task("counts", answer=0.5, solution={"cells": [COUNT]})
     project.add_task(
