@@ -199,8 +199,8 @@ def test_only_where_an_empty_value_can_be_compared_the_version_of_the_metric_dif
         result = [{"json": {"file": "o"}, "expected": expected}]
         return {"grade": {"collect": ["a"], "command": "true", "result": result}}
 
-    assert versions(answer={"a": [1]}) == {"accuracy": 1, "submitted": 1}
-    assert versions(answer={"a": []}) == {"accuracy": 2, "submitted": 1}
+    assert versions(answer={"a": [1]}) == {"accuracy": 1, "submitted": 1, "suspect": 1}
+    assert versions(answer={"a": []}) == {"accuracy": 2, "submitted": 1, "suspect": 1}
     assert versions(REFERENCE, answer={"a": []})["accuracy"] == 1
     assert versions(**grade(1))["graded"] == 1
     # In such a result, a further empty value is wrong.

@@ -102,7 +102,7 @@ def test_a_metric_that_raises_makes_an_error_not_a_miss(project: Project) -> Non
         (
             TEN_LINES,
             "f1:1",
-            "*no such figure: choose from accuracy, *, self_report, cells, *category.NAME*",
+            "*no such figure: choose from accuracy, *, self_report, suspect, cells, *category.NAME*",
         ),
         (TEN_LINES.replace('"cells"', '"tokens"'), "1", "*a metric cannot be named tokens*"),
         (TEN_LINES.replace('"cells"', '"accuracy"'), "1", "*there are 2 metrics named accuracy*"),
