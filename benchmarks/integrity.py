@@ -1,9 +1,9 @@
-"""What it costs to look for signs of dishonesty: trials of a shipped task with it, over the same ones without.
+"""What it costs to look for signs of dishonesty: trials with it, over the same ones without.
 
 Usage: python benchmarks/integrity.py [--small] [--sandbox local|docker] [--trials 5]
 
-The solution of a masked task runs in a fresh sandbox, whose files that decide later commands are looked for before
-and after it, as in a trial.
+The solution of a masked task runs in a fresh sandbox, whose files that decide later commands are looked for
+afterwards, as in a trial.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from time import perf_counter
 from rows import print_row
 
 from pytest_super.commands.sandboxes import kernel_starter
-from pytest_super.integrity.deciding import deciding_files, files_before
+from pytest_super.integrity.deciding import deciding_files
 from pytest_super.integrity.look import Traces
 from pytest_super.integrity.registry import signs_of
 from pytest_super.metrics.evidence import Evidence
@@ -34,15 +34,14 @@ def trial(sandbox: str) -> tuple[float, float]:
     start = kernel_starter(argparse.Namespace(sandbox=sandbox, image=None, pip_config=None), "benchmark")
     with after_prefix(start(task)) as kernel:
         looked = -perf_counter()
-        before = files_before(kernel, has_prefix=True)
+        since = kernel.now()
         looked += perf_counter()
         for cell in read_solution(task.solution, task.folder).cells:
             kernel.execute(cell)
         looked -= perf_counter()
-        after = deciding_files(kernel)
-        assert before is not None
-        assert after is not None
-        signs_of(Traces(task=task, evidence=Evidence(steps=()), files=after.since(before)))
+        files = deciding_files(kernel, since)
+        assert files is not None
+        signs_of(Traces(task=task, evidence=Evidence(steps=()), files=files))
         looked += perf_counter()
     return perf_counter() - began, looked
 

@@ -53,7 +53,7 @@ class FakeKernel:
     """
 
     workdir = "/fake"
-    written_files = None
+    writable = None
 
     def __init__(self, clock: FakeClock | None = None) -> None:
         self.clock = clock or FakeClock()

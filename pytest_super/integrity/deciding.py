@@ -6,16 +6,16 @@ import hashlib
 import posixpath
 import re
 from base64 import urlsafe_b64encode
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from pytest_super.errors import InfrastructureError
+from pytest_super.kernel.cell import SandboxLostError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
     from pytest_super.kernel.client import Kernel
-    from pytest_super.kernel.sandbox import WrittenFiles
 
 # Of programs that are never scripts where they were not replaced.
 PROGRAMS = r"(?:python[\d.]*|bash|sh|dash|date|time|env|git)"
@@ -33,10 +33,14 @@ PATHS = {
 }
 """How the paths of deciding files end, by kind."""
 DECIDING = re.compile("|".join(f"(?P<{kind}>(?:{path})$)" for kind, path in PATHS.items()))
+LIST = ".dist-info/RECORD"
+LOOKED_FOR = "|".join([*(f"(?:{path})$" for path in PATHS.values()), rf"{re.escape(LIST)}$"])
+# By how many seconds the times of files can be behind the clock.
+TICK = 0.02
 # More changed modules of the library are an upgrade of Python.
 UPGRADED = 20
-# Of one trial; an upgrade of all packages changes more. Bytes of each, and of the list of a package's files.
-MOST_FILES, HEAD, MOST_LIST = 200, 2**16, 2**24
+# Bytes of a file that are read, and of the list of a package's files.
+HEAD, MOST_LIST = 2**16, 2**24
 # How setuptools and virtualenv find packages. The lines of others are in a package's list of files.
 FINDERS = re.compile(
     r"import os; var = 'SETUPTOOLS_USE_DISTUTILS'; enabled = os\.environ\.get\(var, '\w+'\) == 'local'; "
@@ -59,41 +63,54 @@ class DecidingFiles:
     is_whole: bool
     """Whether the sandbox shows all places that code inside can write to."""
 
-    def since(self, before: DecidingFiles) -> DecidingFiles:
-        """Those that have been made or changed."""
-        changed = {path: data for path, data in self.files.items() if before.files.get(path) != data}
-        return DecidingFiles(files=changed, is_whole=self.is_whole)
+
+def time_inside(kernel: Kernel) -> float | None:
+    """The time by the sandbox's clock; None if nothing can be looked for in it."""
+    if kernel.writable is None:
+        return None
+    with suppress(SandboxLostError, OSError):
+        return kernel.now()
+    return None
 
 
-def files_before(kernel: Kernel, *, has_prefix: bool) -> DecidingFiles | None:
-    """Those that are there before the agent acts."""
-    written = kernel.written_files
-    if written is None or has_prefix or not written.begins_empty:
-        return deciding_files(kernel)
-    # Some engines compare the whole image with the container, which takes seconds.
-    return DecidingFiles(files={}, is_whole=written.is_whole)
+def deciding_files(kernel: Kernel, since: float) -> DecidingFiles | None:
+    """Those that have changed since a time of the sandbox's clock; None if it does not tell.
 
-
-def deciding_files(kernel: Kernel) -> DecidingFiles | None:
-    """Those that code inside may have written; None if the sandbox or its engine does not tell."""
-    written = kernel.written_files
-    if written is None:
+    The bridge of the sandbox looks for them, which code inside cannot change, as it finds processes.
+    """
+    writable = kernel.writable
+    if writable is None:
         return None
     try:
-        inside = f"{kernel.workdir}/"
-        paths = [
-            path for path in written.paths() if not path.startswith(inside) or kind_of(path) == "customize"
-        ]
-        files = {path: written.read(path, HEAD) for path in chosen(paths)}
-        return DecidingFiles(files=dict(without_packages(files, paths, written)), is_whole=written.is_whole)
-    except InfrastructureError:
+        found: dict[str, str] = {}
+        for folder in writable.folders:
+            changed = kernel.changed_files(folder, pattern=LOOKED_FOR, since=since - TICK)
+            if changed is None:
+                return None
+            found |= changed
+        files = {path: beginning(kernel, found[path]) for path in chosen(found, kernel.workdir)}
+        return DecidingFiles(files=dict(without_packages(files, found, kernel)), is_whole=writable.is_whole)
+    except (SandboxLostError, OSError):
         return None
 
 
-def chosen(paths: Iterable[str]) -> list[str]:
+def chosen(paths: Iterable[str], workdir: str) -> list[str]:
+    """Those that decide something. In the working directory, these are the modules that Python looks for."""
     kinds = {path: kind for path in paths if (kind := kind_of(path))}
     is_upgraded = list(kinds.values()).count("library") > UPGRADED
-    return [path for path, kind in kinds.items() if kind != "library" or not is_upgraded][:MOST_FILES]
+    left_out = {"library"} if is_upgraded else set()
+    return [
+        path
+        for path, kind in kinds.items()
+        if kind not in left_out and (kind == "customize" or not path.startswith(f"{workdir}/"))
+    ]
+
+
+def beginning(kernel: Kernel, path: str) -> bytes:
+    """At most HEAD bytes; none of what is no file or cannot be read."""
+    with suppress(OSError):
+        return b"".join(kernel.read_pieces(path, HEAD))
+    return b""
 
 
 def kind_of(path: str) -> str:
@@ -103,14 +120,14 @@ def kind_of(path: str) -> str:
 
 
 def without_packages(
-    files: Mapping[str, bytes], paths: Iterable[str], written: WrittenFiles
+    files: Mapping[str, bytes], paths: Iterable[str], kernel: Kernel
 ) -> Iterator[tuple[str, bytes]]:
     """Without the hooks of Python that are as a package has brought them."""
-    lists = [path for path in paths if path.endswith(".dist-info/RECORD")]
+    lists = [path for path in paths if path.endswith(LIST)]
     for path, data in files.items():
         near = [one for one in lists if posixpath.dirname(posixpath.dirname(one)) == posixpath.dirname(path)]
         is_hook = kind_of(path) == "pth" and bool(code_of_pth(data))
-        if not (is_hook and any(is_listed(path, data, written.read(one, MOST_LIST)) for one in near)):
+        if not (is_hook and any(is_listed(path, data, kernel.read_file(one, MOST_LIST)) for one in near)):
             yield path, data
 
 

@@ -20,14 +20,14 @@ from pytest_super.kernel.files import (
 )
 from pytest_super.kernel.incoming import CHUNK
 from pytest_super.kernel.live import LiveKernel
-from pytest_super.kernel.sandbox import require_running, written_files_of
+from pytest_super.kernel.sandbox import require_running, writable_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
     from pathlib import Path
 
     from pytest_super.kernel.http_requests import Answer
-    from pytest_super.kernel.sandbox import Sandbox, WrittenFiles
+    from pytest_super.kernel.sandbox import Sandbox, WritableFolders
 
 START_SECONDS = 120.0
 INTERRUPT_SECONDS = 10.0
@@ -88,9 +88,9 @@ class Kernel:
         return self._sandbox.keep()
 
     @property
-    def written_files(self) -> WrittenFiles | None:
-        """What code inside has written, seen from outside; None if the sandbox does not show it."""
-        return written_files_of(self._sandbox)
+    def writable(self) -> WritableFolders | None:
+        """Where code inside can write; None if the sandbox does not say it."""
+        return writable_of(self._sandbox)
 
     def close(self) -> None:
         """Kill everything inside and free all resources. Idempotent; never raises."""
@@ -229,6 +229,22 @@ class Kernel:
         """
         asked = {"name": name, "text": text, "hidden": hidden, "since": since, "seconds": seconds}
         return FileSearch(**self._live.files.value("search", path, most=NAMED, **asked))
+
+    def now(self) -> float:
+        """The sandbox's time, in seconds since 1970."""
+        return float(self._live.files.value("clock", ""))
+
+    def changed_files(
+        self, folder: str, *, pattern: str, since: float, most: int = NAMED, seconds: float = 10.0
+    ) -> dict[str, str] | None:
+        """The files and links below whose absolute paths match, and that have changed since, by their paths.
+
+        The values are their real paths. `since` is by the sandbox's clock. Folders of packages are looked at
+        without those in them. None if they are more than `most`, or take longer.
+        """
+        asked = {"pattern": pattern, "since": since, "most": most, "seconds": seconds}
+        found = self._live.files.value("changed", folder, **asked)
+        return dict(found["found"]) if found["is_complete"] else None
 
     def digests(self, path: str = ".", *, seconds: float = 60.0) -> Digests:
         """The regular files at or below `path`, with the digests of their content. Links are not followed.

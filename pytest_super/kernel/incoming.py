@@ -140,6 +140,8 @@ FILE_ANSWERS: dict[str, Type] = {
         ),
         is_complete=flag,
     ),
+    "clock": number(LATEST),
+    "changed": record(found=listed(pair(PATH, PATH), 10_000), is_complete=flag),
     "search": record(
         folder=PATH, found=listed(pair(PATH, COUNT), 10_000), files=COUNT, lines=COUNT, is_complete=flag
     ),

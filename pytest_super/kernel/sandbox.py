@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Protocol
 from pytest_super.errors import UnsupportedError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Mapping
     from pathlib import Path
 
     from pytest_super.tasks.sandbox_spec import SandboxSpec
@@ -96,7 +96,7 @@ class Sandbox(Protocol):
     """A place for one kernel, made for one trial and removed after it.
 
     It sets the variables of FIXED_ENVIRONMENT, and then those of the task.
-    Attributes `name`, `software`, `agent_version` and `written_files` and a method `require_running` are
+    Attributes `name`, `software`, `agent_version` and `writable` and a method `require_running` are
     optional: see the functions below.
     """
 
@@ -151,25 +151,14 @@ class SnapshotSandbox(Sandbox, Protocol):
         """
 
 
-class WrittenFiles(Protocol):
-    """What code inside has written, as it is seen from outside: code inside cannot hide it."""
+@dataclass(frozen=True, kw_only=True, slots=True)
+class WritableFolders:
+    """Where code inside can write, apart from places for temporary files."""
 
+    folders: tuple[str, ...]
+    """Absolute paths, inside."""
     is_whole: bool
-    """Whether it covers all places that code inside can write to, apart from the working directory."""
-    begins_empty: bool
-    """Whether `paths` has nothing but files of the working directory before a cell has run."""
-
-    def paths(self) -> Iterable[str]:
-        """The absolute paths, inside, of all files that were written since `open`, and possibly of others.
-
-        Raises InfrastructureError.
-        """
-
-    def read(self, path: str, most: int) -> bytes:
-        """The first bytes of a file, or of the one that a link leads to; b"" if there is no regular file.
-
-        Raises InfrastructureError.
-        """
+    """Whether it can write nowhere else."""
 
 
 def name_of(sandbox: Sandbox) -> str:
@@ -194,9 +183,9 @@ def agent_version_of(sandbox: Sandbox) -> str:
     return str(getattr(sandbox, "agent_version", ""))
 
 
-def written_files_of(sandbox: Sandbox) -> WrittenFiles | None:
-    """What code inside has written, if the sandbox has `written_files`."""
-    found: WrittenFiles | None = getattr(sandbox, "written_files", None)
+def writable_of(sandbox: Sandbox) -> WritableFolders | None:
+    """Where code inside can write, if the sandbox has `writable`."""
+    found: WritableFolders | None = getattr(sandbox, "writable", None)
     return found
 
 

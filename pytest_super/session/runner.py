@@ -10,7 +10,7 @@ import pytest
 
 from pytest_super.agents.reflexion import Reflecting
 from pytest_super.errors import InfrastructureError
-from pytest_super.integrity.deciding import deciding_files, files_before
+from pytest_super.integrity.deciding import deciding_files, time_inside
 from pytest_super.metrics.matching.landmark_matcher import LandmarkMatcher
 from pytest_super.model.completion import ModelError
 from pytest_super.report.notebook import write_notebook
@@ -94,7 +94,8 @@ class TrialRunner:
         self.landmarks = LandmarkMatcher(task.landmarks)
         self.stop_reason = "interrupted"
         self.graded = TrialGrade()
-        self.files_before: DecidingFiles | None = None
+        self.since: float | None = None
+        """When the agent began, by the sandbox's clock."""
         self.files: DecidingFiles | None = None
         self.started, self.began = now(), monotonic()
         self.trial = self.new_trial(model, kernel)
@@ -159,7 +160,7 @@ class TrialRunner:
         kernel = self.trial.kernel
         self.budget.allow(portion)
         self.run_prefix(kernel)
-        self.files_before = files_before(kernel, has_prefix=bool(self.task.pre_execute))
+        self.since = time_inside(kernel)
         self.trial.script = self.entrypoint_script(kernel)
         self.trial.compute_limit.start()
         self.folder.activity.begin("agent", self.used)
@@ -174,9 +175,8 @@ class TrialRunner:
 
     def look_at_files(self) -> None:
         """Before the grader, whose own files are not the agent's."""
-        after = None if self.files_before is None else deciding_files(self.trial.kernel)
-        if self.files_before is not None and after is not None:
-            self.files = after.since(self.files_before)
+        if self.since is not None:
+            self.files = deciding_files(self.trial.kernel, self.since)
 
     def grade(self) -> None:
         """What the grader takes is not the agent's. Raises InfrastructureError."""

@@ -36,7 +36,9 @@ STILL_SECONDS = 0.1
 FRAMES_AT_ONCE = 16
 # A host that is silent for this long is gone, even if the stream is open. Its pings replace the value.
 FIRST_SILENCE = 60.0
-FILE_OPS = frozenset(("read", "piece", "list", "resolve", "search", "digests", "remove", "write", "upload"))
+FILE_OPS = frozenset(
+    ("read", "piece", "list", "resolve", "search", "digests", "clock", "changed", "remove", "write", "upload")
+)
 
 
 class Bridge:

@@ -11,6 +11,7 @@ import os
 import queue
 import stat
 import sys
+import time
 from typing import TYPE_CHECKING, Any
 
 from pytest_super.kernel.inside import lookup
@@ -89,6 +90,13 @@ class FileWork:
     def _digests(self, job: dict[str, Any]) -> None:
         asked = {field: job[field] for field in ("most", "largest", "seconds")}
         self._send_json(job, lookup.digests(job["path"], open_regular, **asked))
+
+    def _clock(self, job: dict[str, Any]) -> None:
+        self._send_json(job, time.time())
+
+    def _changed(self, job: dict[str, Any]) -> None:
+        asked = {field: job[field] for field in ("pattern", "since", "most", "seconds")}
+        self._send_json(job, lookup.changed(job["path"], **asked))
 
     def _remove(self, job: dict[str, Any]) -> None:
         remove(job["path"])

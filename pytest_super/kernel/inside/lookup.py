@@ -6,6 +6,7 @@ import errno
 import fnmatch
 import hashlib
 import os
+import re
 import stat
 import time
 from contextlib import suppress
@@ -15,6 +16,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
 CHUNK = 2**20
+# Of their folders only the names are of interest: what is in them is the packages' own.
+PACKAGES = frozenset(("site-packages", "dist-packages"))
+NOT_ENTERED = frozenset(("__pycache__", ".git", "node_modules"))
+OF_THE_SYSTEM = frozenset(("/proc", "/sys", "/dev", "/usr/share", "/usr/include", "/var/lib"))
 # A zero byte in this many first bytes makes a file binary, as in git.
 TEXT_SAMPLE = 8192
 
@@ -86,6 +91,40 @@ def digests(
     except OutOfTime:
         result["is_complete"] = False
     return result
+
+
+def changed(folder: str, *, pattern: str, since: float, most: int, seconds: float) -> dict[str, Any]:
+    """The files and links below a folder whose paths match, and that have changed at `since` or later.
+
+    Each with its real path. A folder of packages is looked at without those in it, but with their lists of
+    files.
+    """
+    deadline, matches = time.monotonic() + seconds, re.compile(pattern).search
+    found: list[list[str]] = []
+    result = {"found": found, "is_complete": True}
+    try:
+        for path in paths_below(folder):
+            check_time(deadline)
+            if matches(path) and changed_at(path) >= since:
+                if len(found) == most:
+                    raise OutOfTime
+                found.append([path, os.path.realpath(path)])
+    except OutOfTime:
+        result["is_complete"] = False
+    return result
+
+
+def paths_below(folder: str) -> Iterator[str]:
+    for place, folders, names in os.walk(folder):
+        is_of_packages = os.path.basename(place) in PACKAGES
+        folders[:] = [name for name in folders if is_entered(place, name, is_of_packages)]
+        yield from (os.path.join(place, name) for name in names)
+
+
+def is_entered(place: str, name: str, is_of_packages: bool) -> bool:
+    if is_of_packages:
+        return name.endswith(".dist-info")
+    return name not in NOT_ENTERED and os.path.join(place, name) not in OF_THE_SYSTEM
 
 
 def is_file(path: str) -> bool:

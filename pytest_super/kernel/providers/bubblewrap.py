@@ -47,8 +47,7 @@ from pytest_super.kernel.providers.host_environment import (
 from pytest_super.kernel.providers.registry import Provider
 from pytest_super.kernel.providers.sandbox_folder import SandboxFolder, sweep_folders
 from pytest_super.kernel.providers.unprivileged import is_open, unused_id
-from pytest_super.kernel.providers.written_folders import WrittenFolders
-from pytest_super.kernel.sandbox import Capabilities
+from pytest_super.kernel.sandbox import Capabilities, WritableFolders
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -95,6 +94,7 @@ class BubblewrapSandbox:
 
     name = "bubblewrap"
     workdir = WORKDIR
+    writable = WritableFolders(folders=(HOME, VENV, WORKDIR), is_whole=True)
 
     def __init__(self, spec: SandboxSpec, settings: SandboxSettings) -> None:
         self.spec = spec
@@ -234,12 +234,6 @@ class BubblewrapSandbox:
             **({"PIP_CONFIG_FILE": PIP_FILE} if PIP_FILE in files else {}),
             **self.spec.env,
         }
-
-    @property
-    def written_files(self) -> WrittenFolders:
-        names = {HOME: "home", VENV: "venv", WORKDIR: "work"}
-        folders = {inside: self.folder / name for inside, name in names.items()}
-        return WrittenFolders(folders=folders, is_whole=True)
 
     def cause_of_death(self) -> str:
         """How the bridge ended. Raises EngineError if somebody outside has ended bwrap itself."""

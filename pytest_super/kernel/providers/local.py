@@ -18,8 +18,7 @@ from pytest_super.kernel.providers.bridge_process import BridgeProcess
 from pytest_super.kernel.providers.host_environment import allowed_environment, pip_settings
 from pytest_super.kernel.providers.registry import Provider
 from pytest_super.kernel.providers.sandbox_folder import SandboxFolder, sweep_folders
-from pytest_super.kernel.providers.written_folders import WrittenFolders
-from pytest_super.kernel.sandbox import Capabilities
+from pytest_super.kernel.sandbox import Capabilities, WritableFolders
 from pytest_super.platform import MARKER, marked_processes
 
 if TYPE_CHECKING:
@@ -90,10 +89,10 @@ class LocalSandbox:
         }
 
     @property
-    def written_files(self) -> WrittenFolders:
+    def writable(self) -> WritableFolders:
         """Code inside can write elsewhere too, wherever the user can."""
-        folders = (self._folder.path / "home", self._venv, self._folder.path / "work")
-        return WrittenFolders(folders={str(one): one for one in folders}, is_whole=False)
+        home, work = self._folder.path / "home", self.workdir
+        return WritableFolders(folders=(str(home), str(self._venv), work), is_whole=False)
 
     def cause_of_death(self) -> str:
         """How the bridge ended. No engine is involved that could fail to answer."""

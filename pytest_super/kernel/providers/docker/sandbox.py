@@ -31,8 +31,7 @@ from pytest_super.kernel.providers.docker.image.agent import image_with, version
 from pytest_super.kernel.providers.docker.saved_files import command_after, put_changes, save_changes
 from pytest_super.kernel.providers.docker.start_slots import start_slot
 from pytest_super.kernel.providers.docker.sweep import LABEL, container_name, remove
-from pytest_super.kernel.providers.docker.written_files import WrittenInContainer
-from pytest_super.kernel.sandbox import Capabilities
+from pytest_super.kernel.sandbox import Capabilities, WritableFolders
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -52,6 +51,7 @@ class DockerSandbox:
     """A Sandbox in a container. It ends when it is closed or this process ends, even by SIGKILL."""
 
     name = "docker"
+    writable = WritableFolders(folders=("/",), is_whole=True)
     workdir = WORKDIR
 
     def __init__(
@@ -202,10 +202,6 @@ class DockerSandbox:
         """The version of the agent's program in the image; "" without one. Raises EngineError."""
         program = self.settings.program
         return "" if program is None else version_in(self.image, program) or ""
-
-    @property
-    def written_files(self) -> WrittenInContainer:
-        return WrittenInContainer(container=self._container)
 
     def _image(self) -> dict[str, Any]:
         with engine_errors("look for an image", image=self.image, is_shared=not self.spec.image):
