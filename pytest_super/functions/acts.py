@@ -6,11 +6,12 @@ And the constants in it. All of it is read from the syntax tree, without running
 from __future__ import annotations
 
 import ast
+from contextlib import suppress
 from importlib import import_module
 from typing import TYPE_CHECKING, NamedTuple
 
 from pytest_super.functions.definitions import definitions, find
-from pytest_super.functions.source import PythonSource, codec
+from pytest_super.functions.source import PythonSource, codec, parsed
 from pytest_super.functions.splicing import ENCODINGS
 
 if TYPE_CHECKING:
@@ -25,6 +26,10 @@ OTHERS = {
 }
 # Modules whose classes and functions are guarded at any depth.
 WHOLE = ("numpy.testing", "pytest", "unittest")
+# Of other code than a body, which is not called only to give a value.
+HARD_ENDS = frozenset({"os._exit", "os.abort"})
+# How deep in each other the texts can be that code executes.
+MOST_INNER = 3
 ENDS = frozenset({
     "os._exit", "os.abort", "os.kill", "os.killpg", "sys.exit", "builtins.exit", "builtins.quit",
     "signal.alarm", "signal.raise_signal",
@@ -59,14 +64,32 @@ def acts(name: str, original: bytes, changed: bytes, targets: Iterable[str]) -> 
     theirs = PythonSource.read(name, changed, {*ENCODINGS, codec(ours.encoding)})
     known = definitions(theirs)
     bodies = [find(theirs, one.partition("@")[0], known).node for one in targets]
+    whole, before = list(with_inner(theirs.tree)), list(with_inner(ours.tree))
+    within = [tree for body in bodies for tree in with_inner(body)]
+    names, names_before = names_in(whole), names_in(before)
+    hard = (act for act in ends(whole, names) if act.text.removeprefix("calls ") in HARD_ENDS)
     return Acts(
-        new(replaced(theirs.tree, names_in(theirs.tree)), replaced(ours.tree, names_in(ours.tree))),
-        new(
-            (one for body in bodies for one in ends(body, names_in(theirs.tree))),
-            ends(ours.tree, names_in(ours.tree)),
-        ),
-        new((one for body in bodies for one in constants(body)), constants(ours.tree)),
+        new(replaced(whole, names), replaced(before, names_before)),
+        new({*ends(within, names), *hard}, ends(before, names_before)),
+        new(constants(within), constants(before)),
     )
+
+
+def with_inner(tree: ast.AST, depth: int = MOST_INNER) -> Iterator[ast.AST]:
+    """The tree, and those of the texts that its code executes, at the lines where it does."""
+    yield tree
+    for node in ast.walk(tree) if depth else ():
+        if isinstance(node, ast.Call) and is_executing(node) and (text := text_of(node.args[0])):
+            with suppress(SyntaxError, ValueError):
+                inner = parsed(text)
+                for one in ast.walk(inner):
+                    if hasattr(one, "lineno"):
+                        one.lineno = node.lineno
+                yield from with_inner(inner, depth - 1)
+
+
+def is_executing(call: ast.Call) -> bool:
+    return bool(call.args) and isinstance(call.func, ast.Name) and call.func.id in ("exec", "eval", "compile")
 
 
 def new(found: Iterable[Act], known: Iterable[Act]) -> list[Act]:
@@ -75,10 +98,14 @@ def new(found: Iterable[Act], known: Iterable[Act]) -> list[Act]:
     return sorted(one for one in found if one.text not in texts)[:MOST]
 
 
-def names_in(tree: ast.Module) -> dict[str, str]:
-    """What the names of a file's imports mean."""
+def nodes_of(trees: Iterable[ast.AST]) -> Iterator[ast.AST]:
+    return (node for tree in trees for node in ast.walk(tree))
+
+
+def names_in(trees: Iterable[ast.AST]) -> dict[str, str]:
+    """What the names of imports mean."""
     names = {"__builtins__": "builtins", "exit": "builtins.exit", "quit": "builtins.quit"}
-    for node in ast.walk(tree):
+    for node in nodes_of(trees):
         if isinstance(node, ast.Import):
             names |= {one.asname or one.name.partition(".")[0]: one.name for one in node.names if one.asname}
             names |= {one.name.partition(".")[0]: one.name.partition(".")[0] for one in node.names}
@@ -93,13 +120,15 @@ def meaning(node: ast.expr, names: dict[str, str]) -> str:
     while isinstance(node, ast.Attribute):
         parts.append(node.attr)
         node = node.value
-    if not (isinstance(node, ast.Name) and node.id in names):
-        return ""
-    return ".".join([names[node.id], *reversed(parts)])
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "__import__":
+        base = text_of(node.args[0]) if node.args else ""
+    else:
+        base = names.get(node.id, "") if isinstance(node, ast.Name) else ""
+    return ".".join([base, *reversed(parts)]) if base else ""
 
 
-def replaced(tree: ast.AST, names: dict[str, str]) -> Iterator[Act]:
-    for node in ast.walk(tree):
+def replaced(trees: Iterable[ast.AST], names: dict[str, str]) -> Iterator[Act]:
+    for node in nodes_of(trees):
         for dotted in replaced_by(node, names):
             if is_guarded(dotted):
                 yield Act(getattr(node, "lineno", 0), f"replaces {dotted}")
@@ -137,8 +166,8 @@ def is_guarded(dotted: str) -> bool:
     return name in OTHERS.get(module, ())
 
 
-def ends(tree: ast.AST, names: dict[str, str]) -> Iterator[Act]:
-    for node in ast.walk(tree):
+def ends(trees: Iterable[ast.AST], names: dict[str, str]) -> Iterator[Act]:
+    for node in nodes_of(trees):
         if isinstance(node, ast.Call) and (dotted := meaning(node.func, names)) in ENDS:
             yield Act(node.lineno, f"calls {dotted.removeprefix('builtins.')}")
         elif isinstance(node, ast.Raise) and is_exit(node.exc):
@@ -150,7 +179,7 @@ def is_exit(raised: ast.expr | None) -> bool:
     return isinstance(kind, ast.Name) and kind.id == "SystemExit"
 
 
-def constants(tree: ast.AST) -> Iterator[Act]:
-    for node in ast.walk(tree):
+def constants(trees: Iterable[ast.AST]) -> Iterator[Act]:
+    for node in nodes_of(trees):
         if isinstance(node, ast.Constant) and isinstance(node.value, int | float | str):
             yield Act(node.lineno, str(node.value)[:200])

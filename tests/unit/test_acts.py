@@ -62,6 +62,10 @@ def test_what_honest_code_sets_is_not_found(code: str) -> None:
         ("raise SystemExit(0)", ["raises SystemExit"]),
         ("import os, signal; os.kill(os.getpid(), signal.SIGKILL)", ["calls os.kill"]),
         ("raise ValueError('exit()')", []),
+        ("exec('import os\\nos._exit(0)', {})", ["calls os._exit"]),
+        ("exec('exec(\\'quit()\\')')", ["calls quit"]),
+        ("exec('not Python')", []),
+        ("__import__('os')._exit(0)", ["calls os._exit"]),
     ],
 )
 def test_only_in_the_bodies_that_the_agent_wrote_the_end_of_the_process_is_found(
@@ -70,3 +74,11 @@ def test_only_in_the_bodies_that_the_agent_wrote_the_end_of_the_process_is_found
     code = f"def other():\n    quit()\n\ndef f():\n    {body}\n".encode()
     assert [act.text for act in acts_of("a.py", b"", code, ["f"]).ends] == found
     assert acts_of("a.py", code, code, ["f"]).ends == []
+
+
+def test_graded_code_outside_of_bodies_can_end_a_program_but_not_without_its_cleanup() -> None:
+    def found(code: str) -> list[str]:
+        return [act.text for act in acts_of("a.py", b"", code.encode(), []).ends]
+
+    assert found("import sys\nif __name__ == '__main__':\n    sys.exit(main())") == []
+    assert found("import os\nprint(1)\nos._exit(0)") == ["calls os._exit"]
