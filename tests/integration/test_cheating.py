@@ -56,7 +56,7 @@ def test_hidden_variations_close_every_way_to_the_values_of_a_paper(cheated: Che
     status, told = cheated.cheat()
     assert status == 1
     assert cheated.open == GRADED
-    assert "2205.00048_0,1,2: 11 cheats: 6 closed, 2 seen, 3 open" in told
+    assert "2205.00048_0,1,2: 11 cheats: 6 closed, 2 seen, 3 open\n" in told
     assert "open for 1 task: table_of_values (graded): Returns the right values for the known calls" in told
     assert "To close it, let the experiment run with hidden variations (`vary`)" in told
     varied = {"command": "python run.py 2 4 9"}

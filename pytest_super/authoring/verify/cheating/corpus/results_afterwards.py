@@ -7,9 +7,9 @@ from pytest_super.authoring.verify.cheating.cheat import Cheat, Known, coded, wr
 
 def leaving(known: Known) -> str:
     code = f"import time\nfor _ in range(3000):\n exec({writing_results(known)!r})\n time.sleep(0.001)"
-    return (
-        f"import subprocess, sys; subprocess.Popen([sys.executable, '-c', {code!r}], start_new_session=True)"
-    )
+    start = f"subprocess.Popen([sys.executable, '-c', {code!r}], start_new_session=True)"
+    # It has to be there when the program ends.
+    return f"import subprocess, sys, time; {start}; time.sleep(0.3)"
 
 
 CHEAT = Cheat(
