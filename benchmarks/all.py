@@ -31,6 +31,7 @@ SCRIPTS: dict[str, list[str]] = {
     "page.py": [],
     "comparison.py": [],
     "export.py": [],
+    "integrity.py": [],
     "load.py": [],
     "door.py": [],
     "answers.py": [],

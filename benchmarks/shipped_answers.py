@@ -74,6 +74,11 @@ def main() -> None:
             print(one_line(f"  {len(cause.trials)} from {cause.span} on, {cause.words} ({names})"))
         folded = sum(one.folded > 0 for one in results)
         print(f"{counted(folded, 'trial')} would differ in what is not compared")
+        honest = [*last_results(first), *results]
+        suspect = [one.name for one in honest if one.metrics.get("suspect")]
+        print(f"{len(suspect)} of {counted(len(honest), 'honest trial')} look suspect")
+        if suspect:
+            sys.exit(f"the signs of {', '.join(suspect)} are no signs of dishonesty")
 
 
 if __name__ == "__main__":
