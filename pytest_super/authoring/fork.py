@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pytest_super.agents.replay import read_steps
+from pytest_super.authoring.tries import OWN_SETTINGS
 from pytest_super.errors import SuperError
 from pytest_super.store.answers import FILE, AnswerStore, complete_lines, read_answers
 from pytest_super.store.atomic_write import write_atomically
@@ -25,17 +26,9 @@ DIRECTORY = Path(".super/fork")
 # Options that run.json has by their values, also those that came from an ini file.
 OF_FACTS = ("agent", "model", "sandbox", "scoring")
 # Options that are as in the command line of the stored run.
-OF_ARGUMENTS = frozenset(
-    f"--super-{name}"
-    for name in (
-        *("attempts", "prompt", "retrieval", "agent-arg", "agent-files", "agent-env"),
-        *("image", "ca-bundle", "pip-config", "mount"),
-    )
-)
-# Ini values that would leave the task out, or decide something by a fork.
-UNSET = (
-    *("set", "category", "split", "n", "sample"),
-    *("baseline", "fail_under", "must_solve", "cannot_tell", "resume"),
+OF_SANDBOX = frozenset(f"--super-{name}" for name in ("image", "ca-bundle", "pip-config", "mount"))
+OF_ARGUMENTS = OF_SANDBOX | frozenset(
+    f"--super-{name}" for name in ("attempts", "prompt", "retrieval", "agent-arg", "agent-files", "agent-env")
 )
 
 
@@ -112,13 +105,20 @@ def calls_before(answers: TrialAnswers, step: Step) -> list[int]:
 
 def arguments_of(facts: dict[str, Any], given: Collection[str]) -> Iterator[str]:
     """The options of pytest by which a stored run had its agent, model and sandboxes, without those given."""
-    yield from (f"-osuper_{name}=" for name in UNSET)
+    yield from OWN_SETTINGS
     yield from ("--super-epochs=1", "--super-answers-miss=live")
     yield from (f"--super-{name}={facts[name]}" for name in OF_FACTS if facts.get(name))
     for name, value in dict(facts.get("model_parameters") or {}).items():
         yield f"--super-model-arg={name}={json.dumps(value)}"
     names = OF_ARGUMENTS - {one.partition("=")[0] for one in given}
     yield from only(map(str, facts.get("arguments") or ()), names)
+
+
+def sandbox_arguments(facts: dict[str, Any], given: Collection[str]) -> Iterator[str]:
+    """The options of pytest by which a stored run had its sandboxes, without those that are given."""
+    if facts.get("sandbox") and "--super-sandbox" not in given:
+        yield f"--super-sandbox={facts['sandbox']}"
+    yield from only(map(str, facts.get("arguments") or ()), OF_SANDBOX - set(given))
 
 
 def only(arguments: Iterator[str], names: Collection[str]) -> Iterator[str]:

@@ -12,12 +12,19 @@ from typing import TYPE_CHECKING, Any
 from pytest_super.errors import SuperError
 from pytest_super.store.atomic_write import write_atomically
 from pytest_super.store.json_lines import disk_errors
+from pytest_super.store.run_folder import last_results
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
 VARIABLE = "SUPER_TRIES"
 """Names a JSON file with what is tried of each task by its id, that of epoch 1 first."""
+# Ini values that would leave tasks out, or decide something by such a run.
+UNSET = (
+    *("set", "category", "split", "n", "sample", "temperature"),
+    *("baseline", "fail_under", "must_solve", "cannot_tell", "resume"),
+)
+OWN_SETTINGS = tuple(f"-osuper_{name}=" for name in UNSET)
 # Exit statuses of pytest when all tests were run, whether or not they passed.
 DONE = (0, 1)
 
@@ -32,7 +39,11 @@ def run_tries(
         write_atomically(data, json.dumps(tries))
     # Of tasks with fewer tries, further epochs are skipped.
     epochs = f"--super-epochs={max(map(len, tries.values()))}"
-    return run_pytest([f"-p{plugin}", epochs, *arguments], folder, {VARIABLE: str(data.absolute())})
+    run = run_pytest([f"-p{plugin}", epochs, *arguments], folder, {VARIABLE: str(data.absolute())})
+    done, wanted = len(last_results(run)), sum(map(len, tries.values()))
+    if done != wanted:
+        raise SuperError(f"pytest ended after {done} of {wanted} tries: see {folder / 'pytest.log'}")
+    return run
 
 
 def run_pytest(arguments: Sequence[str], folder: Path, environment: Mapping[str, str] | None = None) -> Path:
@@ -46,7 +57,7 @@ def run_pytest(arguments: Sequence[str], folder: Path, environment: Mapping[str,
         folder.mkdir(parents=True, exist_ok=True)
         with log.open("wb") as output:
             status = subprocess.run(
-                [*command, f"--super-dir={folder.absolute()}", *arguments],
+                [*command, *OWN_SETTINGS, "--maxfail=0", f"--super-dir={folder.absolute()}", *arguments],
                 env={**os.environ, **(environment or {})},
                 stdout=output,
                 stderr=subprocess.STDOUT,

@@ -13,6 +13,8 @@ from pytest_super.errors import SuperError
 if TYPE_CHECKING:
     from argparse import ArgumentParser, Namespace
 
+    from pytest_super.store.results import TrialResult
+
 HELP = "go on from a step of a stored trial with today's agent"
 
 
@@ -34,13 +36,24 @@ def add_arguments(parser: ArgumentParser) -> None:
     )
 
 
+def chosen_trial(run: Path, name: str) -> TrialResult:
+    """Epoch 1 of a task, or the epoch that is named. Raises SuperError."""
+    from pytest_super.authoring.stored_trials import stored_trials
+
+    name = name.removesuffix("[1]")
+    found = {one.name: one for one in stored_trials(run, [name])}
+    if name not in found:
+        raise SuperError(f"{run.name} has no epoch 1 of {name}: name one of {', '.join(found)}")
+    return found[name]
+
+
 def run(arguments: Namespace) -> int:
     from pytest_super.authoring.fork import arguments_of, write_start
-    from pytest_super.authoring.stored_trials import stored_trials, unchanged_task
+    from pytest_super.authoring.stored_trials import unchanged_task
     from pytest_super.store.answers import AnswerStore
 
     run_folder = arguments.run_folder.resolve()
-    result = stored_trials(run_folder, [arguments.trial])[0]
+    result = chosen_trial(run_folder, arguments.trial)
     tasks = known_tasks(arguments.tasks or [Path("tasks")], {result.id})
     try:
         task = unchanged_task(result, tasks)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -34,24 +35,32 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 
 def run(arguments: Namespace) -> int:
+    from pytest_super.authoring.fork import sandbox_arguments
     from pytest_super.authoring.why.lines import answer_lines, refused_line
     from pytest_super.authoring.why.rounds import search_all
     from pytest_super.authoring.why.search import CannotTell
     from pytest_super.authoring.why.trials import searchable, unsolved_trials
+    from pytest_super.store.answers import AnswerStore
 
     run_folder = arguments.run_folder.resolve()
     results = unsolved_trials(run_folder, arguments.names)
+    facts = AnswerStore(run_folder).facts()
     tasks = known_tasks(arguments.tasks or [Path("tasks")], {result.id for result in results})
     trials, refused = [], 0
     for result in results:
         try:
-            trials.append(searchable(run_folder, result, tasks))
+            trials.append(searchable(run_folder, result, tasks, str(facts["scoring"])))
         except SuperError as error:
             refused += 1
             print(refused_line(result.name, str(error)))
     if not results:
         print(f"{run_folder.name} has no unsolved trial")
-    for searched in search_all(trials, pytest_options(arguments), arguments.dir / run_folder.name):
+    folder = arguments.dir / run_folder.name
+    shutil.rmtree(folder, ignore_errors=True)
+    options = pytest_options(arguments)
+    # In the same sandboxes as the trials.
+    given = {one.partition("=")[0] for one in options}
+    for searched in search_all(trials, [*sandbox_arguments(facts, given), *options], folder):
         refused += isinstance(searched.answer, CannotTell)
         for line in answer_lines(searched):
             print(line, flush=True)

@@ -121,7 +121,7 @@ class Grader:
         budget.start_metering(lambda: kernel.busy_seconds)
         # Absolute, because the agent's kernel can have changed its directory.
         line = f"cd {shlex.quote(inside(kernel, self._base))} && {command.command}"
-        with OutputFile(self._log) as output:
+        with OutputFile(self._log, command.command) as output:
             ran = Program(kernel, budget, None).run(line, {}, {}, output.write)
         problem = ""
         if ran.spent is not None:
@@ -147,16 +147,22 @@ def make_ready(kernel: Kernel) -> None:
         kernel.restart()
 
 
+def heading(command: str) -> str:
+    """What the log of a grader has before the output of a command."""
+    return f"$ {command}\n"
+
+
 class OutputFile:
     """What a command prints, up to LONGEST_OUTPUT characters, at the end of a file as it arrives."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, command: str) -> None:
         self.is_full = False
         self._path = path
         self._length = 0
         with disk_errors(path):
             # Surrogates are escaped, since they cannot be encoded.
             self._file = path.open("a", encoding="utf-8", errors="backslashreplace")
+            self._file.write(heading(command))
             self._begin = self._file.tell()
 
     def __enter__(self) -> Self:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from pytest_super.integrity.look import Look, Seen
 from pytest_super.metrics.distinctive import Figure, chance_of, distinctive_values, numbers_in
+from pytest_super.tasks.paper import graded_commands
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -32,7 +33,12 @@ def early_ends(traces: Traces) -> Iterator[Seen]:
 
 
 def expected_values(traces: Traces) -> Iterator[Seen]:
-    checks = [check for one in traces.task.experiments for check in one.result if check.has_expected]
+    checks = [
+        check
+        for one in graded_commands(traces.task.experiments)
+        for check in one.result
+        if check.has_expected
+    ]
     values = [value for check in checks for value in distinctive_values(check.expected)]
     for path, acts in read_files(traces):
         count = sum(1 for act in acts.constants for _ in numbers_in(act.text, LEAST_DIGITS))

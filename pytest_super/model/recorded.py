@@ -125,7 +125,7 @@ class RecordedTrial:
         recorded = {part.id: self.source.parts[part.id].hidden for part in parts if part.hidden}
         is_folded = any(part.hidden != recorded[part.id] for part in parts if part.hidden)
         if is_folded and any(text in self.source.used for texts in recorded.values() for text in texts):
-            return None
+            return self._take_nearest(parts) if self.is_in_past else None
         self.taken.append(equal.pop(0))
         return Taken(self.taken[-1], is_folded)
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, TypeAlias
 from pytest_super.errors import SuperError
 from pytest_super.functions.names import may_overlap
 from pytest_super.tasks.grade import Grade
-from pytest_super.tasks.paper import files_of
+from pytest_super.tasks.paper import files_of, graded_commands
 from pytest_super.tasks.paper_item import PaperItem, whole_item
 from pytest_super.words import did_you_mean
 
@@ -149,6 +149,6 @@ class Items:
                 result=experiments[0].result,
                 aggregate=self._all.aggregate,
             )
-            grade._experiments = tuple(chain.from_iterable(one.commands for one in experiments))
+            grade._experiments = graded_commands(experiments)
             self._graders[needed] = experiments, grade
         return self._graders[needed]

@@ -137,6 +137,12 @@ class Check(FieldModel):
         """Whether it has a value that is compared, which neither an exit code nor a test is."""
         return self.source not in ("exit", "junit")
 
+    def allows(self, value: Any) -> bool:
+        """Whether a value is the expected one, for a number within the tolerance."""
+        if isinstance(value, int | float) and isinstance(self.expected, int | float):
+            return abs(value - self.expected) <= max(self.rel * abs(self.expected), self.abs)
+        return bool(value == self.expected)
+
     def expecting(self, value: Any) -> Check:
         """The same check of another value."""
         fields = self.model_dump(

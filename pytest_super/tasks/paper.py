@@ -149,9 +149,8 @@ class Experiment(GradedCommand):
         return {check.name or check.source: check for check in stated}
 
     @property
-    def commands(self) -> list[GradedCommand]:
-        """Everything that is graded: its command, and those of its variations."""
-        return [self, *(self.varied(place, one) for place, one in enumerate(self.vary, 1))]
+    def varied_commands(self) -> list[GradedCommand]:
+        return [self.varied(place, one) for place, one in enumerate(self.vary, 1)]
 
     def varied(self, place: int, variation: Variation) -> VariedCommand:
         checks = {check.name or check.source: check for check in self.result}
@@ -165,12 +164,12 @@ class Experiment(GradedCommand):
 
     @model_validator(mode="after")
     def check_variations(self) -> Self:
-        checks = {check.name or check.source: check for check in self.result if check.has_value}
+        checks = {check.name or check.source: check for check in self.result if check.has_expected}
         for variation in self.vary:
             if unknown := [name for name in variation.expected if name not in checks]:
                 hint = did_you_mean(unknown[0], checks) or f": it can be one of {', '.join(checks)}"
                 raise ValueError(f"has no value `{unknown[0]}` that can vary{hint}")
-            if all(checks[name].expected == value for name, value in variation.expected.items()):
+            if all(checks[name].allows(value) for name, value in variation.expected.items()):
                 raise ValueError(f"expects the same values with `{variation.command}`, which hides nothing")
         return self
 
@@ -179,3 +178,9 @@ class Experiment(GradedCommand):
         if self.reported and self.provenance is None:
             raise ValueError("needs `provenance` with expected values: paper or gold-run")
         return self
+
+
+def graded_commands(experiments: Iterable[Experiment]) -> tuple[GradedCommand, ...]:
+    """Everything that is graded: the experiments, then their variations, which can write the same files."""
+    experiments = list(experiments)
+    return (*experiments, *(command for one in experiments for command in one.varied_commands))

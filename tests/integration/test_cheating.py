@@ -59,7 +59,7 @@ def test_hidden_variations_close_every_way_to_the_values_of_a_paper(cheated: Che
     assert cheated.open - {"results_afterwards"} == GRADED
     assert " closed, 2 seen, " in told
     assert "open for 1 task: table_of_values (graded): Returns the right values for the known calls" in told
-    assert "To close it, let the experiment run with hidden variations (`vary`)" in told
+    assert "To close it, let it run on other data, too, as by `vary` of a paper" in told
     varied = {"command": "python run.py 2 4 9"}
     cheated.add_paper(
         averages={"vary": [{**varied, "expected": {"json": {"mean": 5.0, "total": 15}}}]},

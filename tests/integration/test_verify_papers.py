@@ -223,7 +223,10 @@ def test_a_variation_is_proposed_with_the_values_of_the_original_code(code: Path
 @pytest.mark.parametrize(
     ("command", "why"),
     [
-        ("python run.py 3", "`python run.py 4` yields no other values: let it take a seed or an argument"),
+        (
+            "python run.py 3",
+            "`python run.py 4` yields no other values: let it take a seed or an argument",
+        ),
         ("python run.py", "its command has no seed and no number: let it take one"),
     ],
 )

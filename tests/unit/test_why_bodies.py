@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -50,6 +51,18 @@ def test_bodies_that_are_wrong_only_together_are_told_apart() -> None:
     assert found == WrongTogether(alone=[], others=NAMES[:3])
     found, _ = answer_of(NAMES[:3], lambda kept: third not in kept and not {one, other} <= set(kept))
     assert found == WrongTogether(alone=[third], others=[one, other])
+
+
+def test_a_try_that_says_nothing_blames_no_body() -> None:
+    going = search_bodies(NAMES[:3])
+    tried = next(going)
+    found = {
+        one: Outcome(is_solved=not one.bodies, untold="a try failed" * (len(one.bodies) == 1))
+        for one in tried
+    }
+    with pytest.raises(StopIteration) as ended:
+        going.send(found)
+    assert ended.value.value == CannotTell("a try failed")
 
 
 def test_right_bodies_and_wrong_originals_are_no_fault_of_a_body() -> None:

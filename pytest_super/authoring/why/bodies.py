@@ -50,6 +50,8 @@ def search_bodies(targets: Sequence[str]) -> Search[Kept]:
     none, every = Kept(()), Kept(tuple(targets))
     alone = {one: Kept((one,)) for one in targets}
     found = yield list(dict.fromkeys([none, every, *alone.values()]))
+    if untold := next(filter(None, (one.untold for one in found.values())), ""):
+        return CannotTell(untold)
     if not found[none].is_solved:
         return CannotTell(f"the original code fails: {found[none].error or 'its values are not right'}")
     if found[every].is_solved:
@@ -61,6 +63,8 @@ def search_bodies(targets: Sequence[str]) -> Search[Kept]:
     together = Kept(tuple(right))
     if together not in found:
         found = yield [together]
+        if untold := found[together].untold:
+            return CannotTell(untold)
     return (
         WrongBodies(targets=wrong) if found[together].is_solved else WrongTogether(alone=wrong, others=right)
     )

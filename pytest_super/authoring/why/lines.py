@@ -37,6 +37,8 @@ def answer_lines(searched: Searched) -> Iterator[str]:
         yield from lines_of_step(searched.trial, answer)
     if isinstance(answer, OnlyAgain) and answer.why:
         yield one_line(f"  from where the landmarks say that it was: {answer.why}")
+    if searched.difference:
+        yield one_line(f"  not all steps were replayed as recorded: {searched.difference}")
     if isinstance(answer, WrongTogether) and answer.alone:
         yield f"  wrong alone: {', '.join(answer.alone)}"
 

@@ -43,20 +43,19 @@ class StateAgent:
         self.changed = changed
 
     def run(self, trial: Trial) -> None:
-        self.replay(trial, self.steps[:-1])
+        # One agent for all steps, which knows the open file of SWE-agent's tools.
+        replaying = ReplayAgent(())
+        replaying.steps = list(self.steps[:-1])
+        replaying.run(trial)
         before = files_below_workdir(trial.kernel, LOOK_SECONDS) if self.steps else None
-        self.replay(trial, self.steps[-1:])
+        replaying.steps = list(self.steps[-1:])
+        replaying.run(trial)
         after = files_below_workdir(trial.kernel, LOOK_SECONDS) if self.steps else None
         if before is not None and after is not None:
             self.changed.write_text(json.dumps(list(changed_paths(before, after))), encoding="utf-8")
         if trial.kernel.is_running:
             trial.interrupt()
         self.gold.run(trial)
-
-    def replay(self, trial: Trial, steps: Sequence[Step]) -> None:
-        agent = ReplayAgent(())
-        agent.steps = list(steps)
-        agent.run(trial)
 
 
 class BodiesAgent:

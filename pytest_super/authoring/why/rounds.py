@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from pytest_super.authoring.why.trials import Searchable
     from pytest_super.store.results import TrialResult
 
+# Stop reasons of trials that could have gone on.
+LIMITS = ("compute", "wall", "steps", "timeout")
 PLUGIN = "pytest_super.authoring.why.probe"
 
 Try = tuple[str, Any]
@@ -35,8 +37,12 @@ class Searched:
     search: Search[Any]
     probes: list[Any] = field(default_factory=list)
     answer: Any = None
+    difference: str = ""
+    """The first replayed step that was not as recorded in one of the tries, and how it differed."""
 
     def go_on(self, outcomes: Mapping[Any, Outcome] | None) -> None:
+        differences = (one.difference for one in (outcomes or {}).values())
+        self.difference = self.difference or next(filter(None, differences), "")
         try:
             self.probes = next(self.search) if outcomes is None else self.search.send(outcomes)
         except StopIteration as ended:
@@ -85,26 +91,45 @@ def try_all(
     data = {id: list(tries.values()) for id, tries in wanted.items()}
     run = run_tries(PLUGIN, ["--super-agent=gold", *options, *places.values()], data, folder)
     names = {id: list(tries) for id, tries in wanted.items()}
-    return {
-        names[one.id][one.epoch - 1]: outcome_of(run, one, changed_file(folder, one.id, one.epoch))
-        for one in last_results(run)
-    }
+    trials = {tried: one.trial for one in searched for tried in one.tries().values()}
+    outcomes = {}
+    for result in last_results(run):
+        tried = names[result.id][result.epoch - 1]
+        changed = changed_file(folder, result.id, result.epoch)
+        outcomes[tried] = outcome_of(run, result, trials[tried], tried[1], changed)
+    return outcomes
 
 
 def changed_file(folder: Path, id: str, place: int) -> Path:
     return folder / f"{id}-{place}.changed.json"
 
 
-def outcome_of(run: Path, result: TrialResult, changed: Path) -> Outcome:
+def outcome_of(run: Path, result: TrialResult, trial: Searchable, probe: Any, changed: Path) -> Outcome:
     steps = read_trajectory(run / result.folder / "trajectory.jsonl")
-    before = sum(step.origin == "pre_execute" for step in steps)
+    # A cell that takes long has further steps, in which it is waited for.
+    cells = [step.number for step in steps if step.origin == "agent" and step.action.type == "execute"]
     hits = [found["step"] for found in result.landmarks_found]
-    error = result.error or result.agent_error or ""
-    graded = [value["found"] for value in result.graded]
     return Outcome(
         is_solved=result.solved,
-        error=error.removesuffix(TASKS_EXTRA),
-        answer=json.dumps([submitted_text(steps), graded]),
-        landmarks=[None if step is None else step - before for step in hits],
+        untold=why_untold(result, trial),
+        error=last_line(result.agent_error).removesuffix(TASKS_EXTRA),
+        answer=json.dumps([submitted_text(steps), [value["found"] for value in result.graded]]),
+        landmarks=[None if step is None else sum(number <= step for number in cells) for step in hits],
         changed=json.loads(changed.read_text(encoding="utf-8")) if changed.is_file() else None,
+        difference=trial.difference(probe, steps),
     )
+
+
+def why_untold(result: TrialResult, trial: Searchable) -> str:
+    """Why a try says nothing about the trial; "" if it does."""
+    if not result.is_scored:
+        return f"a try failed: {last_line(result.error) or result.stop_reason}"
+    if result.stop_reason in LIMITS:
+        return f"replay and gold together reached a limit of the task ({result.stop_reason})"
+    if trial.is_untold_by_errors and result.agent_error:
+        return last_line(result.agent_error)
+    return ""
+
+
+def last_line(text: str | None) -> str:
+    return (text or "").strip().rpartition("\n")[2]

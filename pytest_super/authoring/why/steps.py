@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, TypeAlias
 
-from pytest_super.authoring.why.search import CannotTell
+from pytest_super.authoring.why.search import CannotTell, Untold
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -24,6 +24,8 @@ class State:
     steps: int
     cell: int = 0
     """An index."""
+    is_again: bool = False
+    """Whether it is tried once more."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -71,6 +73,12 @@ class StepSearch:
 
     def run(self) -> Search[State]:
         """Returns a StepAnswer."""
+        try:
+            return (yield from self.answer_of_states())
+        except Untold as untold:
+            return CannotTell(str(untold))
+
+    def answer_of_states(self) -> Search[State]:
         if not (yield from self.finishes(ALONE)):
             why = self.tried[ALONE].error or "it does not solve the task"
             return CannotTell(f"gold fails in a fresh sandbox: {why}")
@@ -92,7 +100,7 @@ class StepSearch:
         """Returns whether gold finishes from the state."""
         if state not in self.tried:
             self.tried.update((yield [state]))
-        return self.tried[state].is_solved
+        return self.tried[state].told()
 
     def boundary(self, solved: int, cell: int) -> Search[State]:
         """Between a number of steps after which gold finishes and all of them, after which it does not."""
@@ -103,14 +111,13 @@ class StepSearch:
                 solved = middle
             else:
                 missed = middle
-        before, after = State(steps=solved, cell=cell), State(steps=missed, cell=cell)
         if not self.is_steady():
+            before = State(steps=solved, cell=cell, is_again=True)
+            after = State(steps=missed, cell=cell, is_again=True)
             again = yield [before, after]
-            if not again[before].is_solved or again[after].is_solved:
-                return CannotTell(
-                    f"gold does not end alike from the states after steps {solved} and {missed}"
-                )
-        return Lost(step=missed, cell=cell, changed=self.tried[after].changed)
+            if not again[before].told() or again[after].told():
+                return CannotTell(f"gold does not end alike after the first {solved} and {missed} steps")
+        return Lost(step=missed, cell=cell, changed=self.tried[State(steps=missed, cell=cell)].changed)
 
     def is_steady(self) -> bool:
         """Whether gold gave the same answer more than once, and never another one."""

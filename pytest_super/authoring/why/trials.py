@@ -10,12 +10,15 @@ from pytest_super.authoring.why.bodies import search_bodies
 from pytest_super.authoring.why.probe import replayable
 from pytest_super.authoring.why.steps import ALONE, StepSearch
 from pytest_super.errors import SuperError
+from pytest_super.metrics.registry import installed_metrics
+from pytest_super.session.comparability import scoring_of
+from pytest_super.session.forked import replayed_otherwise
 from pytest_super.session.grading import COLLECTED
 from pytest_super.tasks.paper_item import PaperItem
 from pytest_super.tasks.solution import read_solution
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping
+    from collections.abc import Collection, Mapping, Sequence
     from pathlib import Path
 
     from pytest_super.authoring.why.bodies import Kept
@@ -43,6 +46,13 @@ class Searchable(Protocol):
     def data_of(self, probe: Any) -> dict[str, Any]:
         """What the plugin needs to try it."""
 
+    @property
+    def is_untold_by_errors(self) -> bool:
+        """Whether a try whose agent raises says nothing: it does not run what the agent wrote."""
+
+    def difference(self, probe: Any, steps: Sequence[Step], /) -> str:
+        """The first of the steps of a try that is not as recorded, and how it differs; "" without one."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class LostTrial:
@@ -55,6 +65,7 @@ class LostTrial:
     """Those of the agent that are replayed."""
     answer: int
     """The index of the cell of gold that gives the answer."""
+    is_untold_by_errors = False
 
     @property
     def hit_by(self) -> list[int | None]:
@@ -71,6 +82,11 @@ class LostTrial:
     def data_of(self, probe: State) -> dict[str, Any]:
         return {"trajectory": str(self.trajectory.absolute()), **vars(probe)}
 
+    def difference(self, probe: State, steps: Sequence[Step]) -> str:
+        recorded = self.steps[: probe.steps]
+        replayed = [step for step in steps if step.origin == "agent"][: len(recorded)]
+        return replayed_otherwise(recorded, replayed)
+
 
 @dataclass(frozen=True, kw_only=True)
 class LostItem:
@@ -80,6 +96,7 @@ class LostItem:
     task: PaperItem
     collected: Path
     """The archive of the files that the agent left."""
+    is_untold_by_errors = True
 
     def search(self) -> Search[Kept]:
         return search_bodies([one.target for one in self.task.functions])
@@ -90,15 +107,20 @@ class LostItem:
     def data_of(self, probe: Kept) -> dict[str, Any]:
         return {"collected": str(self.collected.absolute()), **vars(probe)}
 
+    def difference(self, _probe: Kept, _steps: Sequence[Step], /) -> str:
+        return ""
+
 
 def unsolved_trials(run: Path, names: Collection[str]) -> list[TrialResult]:
     """Of a run, by the names of tasks or trials; of all without names. Raises SuperError."""
     return [one for one in stored_trials(run, names) if one.is_scored and not one.solved]
 
 
-def searchable(run: Path, result: TrialResult, tasks: Mapping[str, Task]) -> Searchable:
-    """Raises SuperError if nothing of the trial can be tried."""
+def searchable(run: Path, result: TrialResult, tasks: Mapping[str, Task], scoring: str) -> Searchable:
+    """`scoring` is that of the run. Raises SuperError if nothing of the trial can be tried."""
     task = unchanged_task(result, tasks)
+    if scoring_of(task, installed_metrics(), scoring) != result.scoring:
+        raise SuperError("its task has changed since: it is scored otherwise now")
     folder = run / result.folder
     if isinstance(task, PaperItem):
         if not (folder / COLLECTED).is_file():

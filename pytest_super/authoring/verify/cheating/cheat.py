@@ -3,24 +3,33 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Any
 
 from pytest_super.agents.gold_functions import writing
+from pytest_super.errors import SuperError
 from pytest_super.functions.names import by_file
 from pytest_super.functions.repository import masked_files
 from pytest_super.functions.splicing import probed
+from pytest_super.kernel.cell import Outcome
 from pytest_super.metrics.registry import BUILT_IN
 from pytest_super.sources import fetch
+from pytest_super.store.step_values import error_of
+from pytest_super.tasks.grade import EVERYTHING
 from pytest_super.tasks.paper_item import PaperItem
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from pytest_super.tasks.grade import Check, GradedCommand
     from pytest_super.tasks.task import Task
     from pytest_super.trial.trial import Trial
+
+
+class CannotTry(SuperError):
+    """The cheat has nothing to act with on this task; the text says what is missing."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -32,6 +41,12 @@ class Known:
     """Of the cells of gold."""
     printed: str = ""
     """By the commands of the grader, of gold's work."""
+
+    def shown(self) -> list[str]:
+        """The outputs of gold. Raises CannotTry for a task without a solution."""
+        if not self.outputs:
+            raise CannotTry("the task has no solution, so nobody knows what hits its landmarks")
+        return list(self.outputs)
 
     @property
     def base(self) -> PurePosixPath:
@@ -45,12 +60,27 @@ class Known:
         documents: dict[str, Any] = {}
         texts = {}
         for check in self.checks():
+            if not check.has_value:
+                continue
             if check.json_ is not None:
                 place = documents.setdefault(check.json_.file, {})
                 documents[check.json_.file] = with_value(place, check.json_.pointer, wanted(check))
             elif check.number is not None:
                 texts[check.number] = str(wanted(check))
         return {**texts, **{path: json.dumps(document) for path, document in documents.items()}}
+
+    def own_files(self) -> Iterator[str]:
+        """The Python files that the grader takes from the agent: those named, and its scripts in folders."""
+        grade = self.task.grade
+        assert grade is not None
+        collected = [""] if grade.collect == EVERYTHING else list(grade.collect or [""])
+        yield from (path for path in collected if path.endswith(".py"))
+        folders = [PurePosixPath(path) for path in collected if not path.endswith(".py")]
+        commands = " ".join(command.command for command in grade.commands)
+        for script in SCRIPT.findall(commands):
+            is_collected = any(PurePosixPath(script).is_relative_to(one) for one in folders)
+            if is_collected and script not in grade.files:
+                yield script
 
     def checks(self) -> Iterator[Check]:
         assert self.task.grade is not None
@@ -59,7 +89,10 @@ class Known:
 
 
 def wanted(check: Check) -> Any:
-    return check.expected if check.interval is None else sum(check.interval) / 2
+    """A value without `expected` is itself the score."""
+    if check.interval is not None:
+        return sum(check.interval) / 2
+    return check.expected if check.has_expected else 1
 
 
 def with_value(document: Any, pointer: str, value: Any) -> Any:
@@ -72,6 +105,9 @@ def with_value(document: Any, pointer: str, value: Any) -> Any:
         place = place.setdefault(name, {})
     place[last] = value
     return document
+
+
+SCRIPT = re.compile(r"[\w./-]+\.py\b")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -103,10 +139,18 @@ def coded(code: Callable[[Known], str]) -> Callable[[Trial, Known], None]:
     def act(trial: Trial, known: Known) -> None:
         # One line, which fits into a body.
         line = f"exec({code(known)!r}, {{}})"
-        for path, data in files_with(known, line):
-            trial.execute(writing(known.base / path, data))
+        put(trial, known, files_with(known, line))
 
     return act
+
+
+def put(trial: Trial, known: Known, files: Iterable[tuple[str, bytes]]) -> None:
+    """Write files in the repository's folder. Raises CannotTry without any, or if one cannot be written."""
+    written = [trial.execute(writing(known.base / path, data)) for path, data in files]
+    if not written:
+        raise CannotTry("there is no file to write that the grader takes")
+    if failed := [step for step in written if step.outcome != Outcome.OK]:
+        raise CannotTry(f"a file cannot be written: {error_of(failed[0])}")
 
 
 def files_with(known: Known, line: str, *, keeps_bodies: bool = False) -> Iterator[tuple[str, bytes]]:
@@ -116,8 +160,7 @@ def files_with(known: Known, line: str, *, keeps_bodies: bool = False) -> Iterat
     """
     task = known.task
     if not isinstance(task, PaperItem):
-        assert task.grade is not None
-        yield from ((path, line.encode()) for path in task.grade.collect or () if path.endswith(".py"))
+        yield from ((path, line.encode()) for path in known.own_files())
         return
     assert task.repository is not None
     folder = fetch(task.repository, base=task.folder)
@@ -130,5 +173,10 @@ def files_with(known: Known, line: str, *, keeps_bodies: bool = False) -> Iterat
 
 def writing_results(known: Known) -> str:
     """Code that writes and prints what the grader reads."""
-    files = "".join(f"open({path!r}, 'w').write({text!r})\n" for path, text in known.result_files().items())
-    return f"{files}print({known.printed!r}, flush=True)\n"
+    return (
+        "import pathlib\n"
+        f"for path, text in {known.result_files()!r}.items():\n"
+        "    pathlib.Path(path).parent.mkdir(parents=True, exist_ok=True)\n"
+        "    pathlib.Path(path).write_text(text)\n"
+        f"print({known.printed!r}, flush=True)\n"
+    )

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from pytest_super.authoring.tries import run_pytest, run_tries
 from pytest_super.authoring.verify.cheating.registry import cheats
+from pytest_super.grading.grader import heading
 from pytest_super.metrics.registry import BUILT_IN
 from pytest_super.metrics.suspect import SUSPECT
 from pytest_super.session.grading import LOG
@@ -23,8 +24,9 @@ if TYPE_CHECKING:
     from pytest_super.tasks.task import Task
 
 PLUGIN = "pytest_super.authoring.verify.cheating.cheater"
-State = Literal["closed", "seen", "cannot be closed", "open"]
-"""It gains nothing; it gains, but the trial is suspect; nothing closes it for such a task; it gains."""
+State = Literal["closed", "seen", "cannot be closed", "open", "not tried"]
+"""It gains nothing; it gains, but the trial is suspect; nothing closes it for such a task; it gains; it had
+nothing to act with."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -70,7 +72,7 @@ def try_cheats(tasks: Sequence[Task], options: Sequence[str], directory: Path) -
     golds = {result.id: result for result in last_results(gold)}
     untried = {id: why for id, result in golds.items() if (why := why_untried(result))}
     tries = {
-        item.id: list(tries_of(item, known_of(gold, golds.get(item.id))))
+        item.id: list(tries_of(item, known_of(gold, item, golds.get(item.id))))
         for item in items
         if item.id not in untried
     }
@@ -93,14 +95,22 @@ def tries_of(task: Task, known: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
     return ({"cheat": one.name, **known} for one in cheats().values() if one.applies(task))
 
 
-def known_of(run: Path, result: TrialResult | None) -> dict[str, Any]:
+def without_variations(log: str, task: Task) -> str:
+    """What the commands of a grader printed that an agent knows."""
+    # They are the last ones.
+    hidden = [heading(command.command) for one in task.experiments for command in one.vary]
+    return log.partition(hidden[0])[0] if hidden else log
+
+
+def known_of(run: Path, task: Task, result: TrialResult | None) -> dict[str, Any]:
     """What a cheater knows by a trial of the gold solution; None is that of a task without one."""
     if result is None:
         return {"outputs": [], "printed": ""}
     folder = run / result.folder
     steps = [step for step in read_trajectory(folder / "trajectory.jsonl") if step.origin == "agent"]
     log = folder / LOG
-    printed = log.read_text(encoding="utf-8", errors="replace") if log.is_file() else ""
+    text = log.read_text(encoding="utf-8", errors="replace") if log.is_file() else ""
+    printed = without_variations(text, task)
     return {
         "outputs": [step.observation for step in steps if step.action.type == "execute"],
         "printed": printed,
@@ -113,6 +123,8 @@ def tried_by(result: TrialResult, tries: Mapping[str, Sequence[Mapping[str, Any]
 
 
 def state_of(result: TrialResult, cheat: Cheat) -> State:
+    if result.agent_error:
+        return "not tried"
     best = {metric.name: metric.best for metric in BUILT_IN}[cheat.aim]
     if result.metrics.get(cheat.aim) != best:
         return "closed"

@@ -72,9 +72,11 @@ def texts_of_task(paper: Task) -> Iterator[Text]:
 
 
 def expected_values(paper: Task) -> dict[str, Any]:
-    return {
+    values = {
         one.name: {name: expected(check) for name, check in one.reported.items()} for one in paper.experiments
     }
+    hidden = {f"{one.name} varied": [other.expected for other in one.vary] for one in paper.experiments}
+    return {**values, **hidden}
 
 
 def fetch_files(kernel: Kernel, folder: Path) -> Path:

@@ -16,7 +16,7 @@ from pytest_super.authoring.verify.papers.variations import proposal_of, varied,
 from pytest_super.functions.edits import Stub
 from pytest_super.metrics.numbers import is_number
 from pytest_super.tasks.combinations import function_ids
-from pytest_super.tasks.paper import SEED_VARIABLE
+from pytest_super.tasks.paper import SEED_VARIABLE, graded_commands
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -114,7 +114,7 @@ def prove(code: Originals, runs: Runs, *, epochs: int, sample: int | None = None
 
 def common_trials(code: Originals, epochs: int) -> dict[Key, Trial]:
     paper, files = code.paper, code.files
-    everything = [command for one in paper.experiments for command in one.commands]
+    everything = graded_commands(paper.experiments)
     exiting = dict.fromkeys(files, EXIT_LINE)
     gold: dict[Key, Trial] = {
         (GOLD, seed): Trial(what="gold", files=files, commands=everything, seeds={"PYTHONHASHSEED": seed})

@@ -42,21 +42,24 @@ def varied_command(command: str) -> str:
 
 
 def varied(experiment: Experiment) -> Experiment:
-    """The experiment with the command that is tried."""
-    return experiment.model_copy(update={"command": varied_command(experiment.command), "vary": []})
+    """The experiment with the command that is tried, and the checks that can vary."""
+    checks = [check for check in experiment.result if check.has_expected]
+    command = varied_command(experiment.command)
+    return experiment.model_copy(update={"command": command, "result": checks, "vary": []})
 
 
 def proposal_of(experiment: Experiment, outcome: Outcome | None) -> Proposal:
     """`outcome` is None if there is no command to try."""
     if outcome is None:
         return Proposal(experiment=experiment.name)
-    command = varied_command(experiment.command)
-    values = outcome.values
-    names = [check.name or check.source for check in experiment.result]
-    is_whole = [value.name for value in values if value.found] == names
-    differs = any(value.score < 1 for value in values)
-    expected = {value.name: read(value.found) for value in values} if is_whole and differs else {}
-    return Proposal(experiment=experiment.name, command=command, expected=expected)
+    tried = varied(experiment)
+    names = [check.name or check.source for check in tried.result]
+    # A list is several values, and what is too long is shown clipped.
+    is_whole = len(outcome.values) == len(names) and all(one.found for one in outcome.values)
+    differs = any(value.score < 1 for value in outcome.values)
+    values = zip(names, outcome.values, strict=False)
+    expected = {name: read(value.found) for name, value in values} if is_whole and differs else {}
+    return Proposal(experiment=experiment.name, command=tried.command, expected=expected)
 
 
 def read(text: str) -> Any:

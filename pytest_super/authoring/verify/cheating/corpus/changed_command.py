@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING
 
-from pytest_super.agents.gold_functions import writing
-from pytest_super.authoring.verify.cheating.cheat import Cheat, writing_results
+from pytest_super.authoring.verify.cheating.cheat import SCRIPT, Cheat, put, writing_results
 
 if TYPE_CHECKING:
     from pytest_super.authoring.verify.cheating.cheat import Known
@@ -16,8 +14,8 @@ if TYPE_CHECKING:
 def act(trial: Trial, known: Known) -> None:
     assert known.task.grade is not None
     commands = " ".join(one.command for one in known.task.grade.commands)
-    for script in sorted(set(re.findall(r"[\w./-]+\.py\b", commands))):
-        trial.execute(writing(known.base / script, writing_results(known).encode()))
+    code = writing_results(known).encode()
+    put(trial, known, ((script, code) for script in sorted(set(SCRIPT.findall(commands)))))
 
 
 CHEAT = Cheat(aim="graded", closing="do not collect the scripts of the grader's command", act=act)

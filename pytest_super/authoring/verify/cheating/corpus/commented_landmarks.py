@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 def act(trial: Trial, known: Known) -> None:
-    lines = "\n".join(f"# {line}" for text in known.outputs for line in text.splitlines())
+    lines = "\n".join(f"# {line}" for text in known.shown() for line in text.splitlines())
     trial.execute(f"{lines}\nprint(In[-1])")
 
 

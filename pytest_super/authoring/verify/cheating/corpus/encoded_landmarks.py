@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def act(trial: Trial, known: Known) -> None:
-    text = base64.b64encode("\n".join(known.outputs).encode()).decode()
+    text = base64.b64encode("\n".join(known.shown()).encode()).decode()
     trial.execute(f"import base64\nprint(base64.b64decode({text!r}).decode())")
 
 

@@ -1,4 +1,4 @@
-"""Searches what the machine's processes have in their arguments and environments for the task's name."""
+"""Looks into the environments of the machine's processes for the file that says what is tried."""
 
 from __future__ import annotations
 

@@ -15,5 +15,5 @@ def patching(known: Known) -> str:
 
 
 CHEAT = Cheat(
-    aim="graded", closing="let the experiment run with hidden variations (`vary`)", act=coded(patching)
+    aim="graded", closing="let it run on other data, too, as by `vary` of a paper", act=coded(patching)
 )

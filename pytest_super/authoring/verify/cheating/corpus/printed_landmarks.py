@@ -7,5 +7,5 @@ from pytest_super.authoring.verify.cheating.cheat import Cheat
 CHEAT = Cheat(
     aim="landmarks",
     closing="look for what the program computes, not for what stands in a text",
-    act=lambda trial, known: trial.execute(f"print({chr(10).join(known.outputs)!r})") and None,
+    act=lambda trial, known: trial.execute(f"print({chr(10).join(known.shown())!r})") and None,
 )

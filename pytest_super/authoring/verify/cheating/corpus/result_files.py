@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pytest_super.agents.gold_functions import writing
-from pytest_super.authoring.verify.cheating.cheat import Cheat
+from pytest_super.authoring.verify.cheating.cheat import Cheat, put
 
 if TYPE_CHECKING:
     from pytest_super.authoring.verify.cheating.cheat import Known
@@ -13,8 +12,7 @@ if TYPE_CHECKING:
 
 
 def act(trial: Trial, known: Known) -> None:
-    for path, text in known.result_files().items():
-        trial.execute(writing(known.base / path, text.encode()))
+    put(trial, known, ((path, text.encode()) for path, text in known.result_files().items()))
 
 
 CHEAT = Cheat(aim="graded", closing="grade in a fresh sandbox (`where: fresh`)", act=act)

@@ -13,5 +13,5 @@ def leaving(known: Known) -> str:
 
 
 CHEAT = Cheat(
-    aim="graded", closing="let the experiment run with hidden variations (`vary`)", act=coded(leaving)
+    aim="graded", closing="let it run on other data, too, as by `vary` of a paper", act=coded(leaving)
 )

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pytest_super.agents.gold_functions import writing
-from pytest_super.authoring.verify.cheating.cheat import Cheat, writing_results
+from pytest_super.authoring.verify.cheating.cheat import Cheat, put, writing_results
 
 if TYPE_CHECKING:
     from pytest_super.authoring.verify.cheating.cheat import Known
@@ -16,8 +15,7 @@ NAMES = ("conftest.py", "sitecustomize.py", "usercustomize.py")
 
 def act(trial: Trial, known: Known) -> None:
     code = f"import atexit; atexit.register(exec, {writing_results(known)!r}, {{}})"
-    for name in NAMES:
-        trial.execute(writing(known.base / name, code.encode()))
+    put(trial, known, ((name, code.encode()) for name in NAMES))
     paths = f"import site; open(site.getsitepackages()[0] + '/cheat.pth', 'w').write({code!r})"
     trial.execute(paths)
 

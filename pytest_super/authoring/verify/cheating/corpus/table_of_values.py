@@ -5,8 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from pytest_super.agents.gold_functions import writing
-from pytest_super.authoring.verify.cheating.cheat import Cheat, files_with
+from pytest_super.authoring.verify.cheating.cheat import Cheat, files_with, put
 
 if TYPE_CHECKING:
     from pytest_super.authoring.verify.cheating.cheat import Known
@@ -18,15 +17,15 @@ DEFAULT = re.compile(r"\$\{\w+:-([^}]*)\}")
 
 def act(trial: Trial, known: Known) -> None:
     commands = [DEFAULT.sub(r"\1", one.command) for one in known.task.experiments]
-    calls = [command.split()[2:] for command in commands]
+    # After the script or the module of the last program of the line.
+    calls = [command.rpartition("python ")[2].removeprefix("-m ").split()[1:] for command in commands]
     line = f"__import__('sys').argv[1:] in {calls!r} or {{}}['no such call']"
-    for path, data in files_with(known, line, keeps_bodies=True):
-        trial.execute(writing(known.base / path, data))
+    put(trial, known, files_with(known, line, keeps_bodies=True))
 
 
 CHEAT = Cheat(
     aim="graded",
-    closing="let the experiment run with hidden variations (`vary`)",
+    closing="let it run on other data, too, as by `vary` of a paper",
     act=act,
     papers_only=True,
 )

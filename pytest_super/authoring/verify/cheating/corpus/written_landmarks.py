@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 def act(trial: Trial, known: Known) -> None:
-    text = "\n".join(known.outputs)
+    text = "\n".join(known.shown())
     trial.execute(f"open('log.txt', 'w').write({text!r})\nNone")
     trial.execute("!cat log.txt")
 
