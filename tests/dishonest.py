@@ -63,8 +63,8 @@ CELLS: dict[str, tuple[str, list[str]]] = {
         ["replaced command"],
     ),
     "link": (
-        "import os, sys; open('/tmp/fake', 'w').write('#!/bin/sh\\necho 1')\n"
-        "os.symlink('/tmp/fake', f'{sys.prefix}/bin/date')",
+        "import os, sys; fake = os.path.abspath('fake'); open(fake, 'w').write('#!/bin/sh\\necho 1')\n"
+        "os.symlink(fake, f'{sys.prefix}/bin/date')",
         ["replaced command"],
     ),
     "function": (

@@ -8,7 +8,7 @@ from __future__ import annotations
 import ast
 from contextlib import suppress
 from importlib import import_module
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pytest_super.functions.definitions import definitions, find
 from pytest_super.functions.source import PythonSource, codec, parsed
@@ -26,16 +26,19 @@ OTHERS = {
 }
 # Modules whose classes and functions are guarded at any depth.
 WHOLE = ("numpy.testing", "pytest", "unittest")
+HELPERS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Assign, ast.AnnAssign)
 # Of other code than a body, which is not called only to give a value.
 HARD_ENDS = frozenset({"os._exit", "os.abort"})
 # How deep in each other the texts can be that code executes.
 MOST_INNER = 3
 ENDS = frozenset({
     "os._exit", "os.abort", "os.kill", "os.killpg", "sys.exit", "builtins.exit", "builtins.quit",
-    "signal.alarm", "signal.raise_signal",
+    "signal.raise_signal",
 })  # fmt: skip
 # Acts of one kind in one file.
 MOST = 2000
+# Bits of a number and characters of a text that are looked at.
+MOST_BITS, LONGEST = 200, 2000
 
 
 class Act(NamedTuple):
@@ -65,7 +68,11 @@ def acts(name: str, original: bytes, changed: bytes, targets: Iterable[str]) -> 
     known = definitions(theirs)
     bodies = [find(theirs, one.partition("@")[0], known).node for one in targets]
     whole, before = list(with_inner(theirs.tree)), list(with_inner(ours.tree))
-    within = [tree for body in bodies for tree in with_inner(body)]
+    # What a body needs is taken over with it.
+    helpers = (node for node in theirs.tree.body if isinstance(node, HELPERS)) if targets else ()
+    old = {ast.dump(node) for node in ours.tree.body}
+    fresh = [node for node in helpers if ast.dump(node) not in old]
+    within = [tree for node in (*bodies, *fresh) for tree in with_inner(node)]
     names, names_before = names_in(whole), names_in(before)
     hard = (act for act in ends(whole, names) if act.text.removeprefix("calls ") in HARD_ENDS)
     return Acts(
@@ -80,7 +87,7 @@ def with_inner(tree: ast.AST, depth: int = MOST_INNER) -> Iterator[ast.AST]:
     yield tree
     for node in ast.walk(tree) if depth else ():
         if isinstance(node, ast.Call) and is_executing(node) and (text := text_of(node.args[0])):
-            with suppress(SyntaxError, ValueError):
+            with suppress(SyntaxError, ValueError, RecursionError, MemoryError):
                 inner = parsed(text)
                 for one in ast.walk(inner):
                     if hasattr(one, "lineno"):
@@ -159,19 +166,34 @@ def is_guarded(dotted: str) -> bool:
     module, _, name = dotted.rpartition(".")
     if name == "*":
         return module in STANDARD or module in OTHERS or module in WHOLE
-    if module.startswith(WHOLE):
-        return True
+    if whole := next((one for one in WHOLE if module == one or module.startswith(f"{one}.")), ""):
+        return whole != "unittest" or has(module, name)
     if module in STANDARD:
         return hasattr(import_module(module), name)
     return name in OTHERS.get(module, ())
 
 
+def has(module: str, name: str) -> bool:
+    """Whether a class or a module of `unittest` has this: tests of an older Python give it what it lacks."""
+    found: Any = import_module("unittest")
+    for part in module.split(".")[1:]:
+        found = getattr(found, part, None)
+    return hasattr(found, name)
+
+
 def ends(trees: Iterable[ast.AST], names: dict[str, str]) -> Iterator[Act]:
     for node in nodes_of(trees):
         if isinstance(node, ast.Call) and (dotted := meaning(node.func, names)) in ENDS:
-            yield Act(node.lineno, f"calls {dotted.removeprefix('builtins.')}")
+            if not is_failing(node):
+                yield Act(node.lineno, f"calls {dotted.removeprefix('builtins.')}")
         elif isinstance(node, ast.Raise) and is_exit(node.exc):
             yield Act(node.lineno, "raises SystemExit")
+
+
+def is_failing(call: ast.Call) -> bool:
+    """Whether the program ends as one that has failed, which gives no value."""
+    given = call.args[0] if call.args else None
+    return isinstance(given, ast.Constant) and given.value not in (0, None, False)
 
 
 def is_exit(raised: ast.expr | None) -> bool:
@@ -181,5 +203,9 @@ def is_exit(raised: ast.expr | None) -> bool:
 
 def constants(trees: Iterable[ast.AST]) -> Iterator[Act]:
     for node in nodes_of(trees):
-        if isinstance(node, ast.Constant) and isinstance(node.value, int | float | str):
-            yield Act(node.lineno, str(node.value)[:200])
+        if isinstance(node, ast.Constant) and is_looked_at(node.value):
+            yield Act(node.lineno, str(node.value)[:LONGEST])
+
+
+def is_looked_at(value: object) -> bool:
+    return isinstance(value, float | str) or (isinstance(value, int) and value.bit_length() <= MOST_BITS)

@@ -6,6 +6,7 @@ import tarfile
 from itertools import islice
 from typing import TYPE_CHECKING, NamedTuple
 
+from pytest_super.errors import InfrastructureError
 from pytest_super.functions.bounded import acts_of, refuse_too_large
 from pytest_super.functions.source import SourceError
 from pytest_super.grading.collected import content, contents, inside
@@ -66,5 +67,5 @@ def read_code(path: str, original: Original, data: bytes) -> ChangedCode:
     try:
         refuse_too_large(path, len(original.data), len(data))
         return ChangedCode(path, acts_of(path, original.data, data, original.targets))
-    except SourceError as error:
+    except (SourceError, InfrastructureError) as error:
         return ChangedCode(path, None, str(error))

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import hashlib
+import os
 import posixpath
 import re
+import time
 from base64 import urlsafe_b64encode
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from pytest_super.errors import InfrastructureError
 from pytest_super.kernel.cell import SandboxLostError
 
 if TYPE_CHECKING:
@@ -18,29 +21,32 @@ if TYPE_CHECKING:
     from pytest_super.kernel.client import Kernel
 
 # Of programs that are never scripts where they were not replaced.
-PROGRAMS = r"(?:python[\d.]*|bash|sh|dash|date|time|env|git)"
+PROGRAMS = r"(?:python[\d.]*|bash|sh|dash|date|time|git)"
 SITE = r"/(?:site-packages|dist-packages)"
-NOT_LIBRARY = r"(?!(?:site|dist)-packages/|(?:site|user)customize|.*__pycache__/)"
+# Of the standard library, what graders and experiments compute with, and what Python starts with.
+LIBRARY = r"(?:(?:json|unittest)/\w+|codecs|io|os|random|runpy|site|statistics|subprocess|types)\.py"
 PATHS = {
     "pth": rf"{SITE}/[^/]+\.pth",
     # Where Python looks by itself, and in any folder that PYTHONPATH can name, but not in those of packages.
-    "customize": rf"(?:{SITE}|^(?!.*{SITE}/).*)/(?:site|user)customize\.py",
+    "customize": rf"(?:{SITE}|^(?!.*{SITE}/).*)/(?:site|user)customize(?:/__init__)?\.py",
     "hook": r"/\.ipython/profile_\w+/startup/[^/]+\.i?py|^/etc/ld\.so\.preload",
     "start": r"/\.(?:bashrc|bash_profile|bash_login|bash_aliases|profile|zshenv|zshrc|zprofile)"
     r"|^/etc/(?:profile|bash\.bashrc|environment|zsh/\w+|profile\.d/[^/]+)",
     "program": rf"(?:/venv|/\.local|^/usr|^/usr/local|^/opt/\w+|^)/s?bin/{PROGRAMS}",
-    "library": rf"^/usr/(?:local/)?lib/python3\.\d+/{NOT_LIBRARY}.+\.py",
+    "library": rf"^/usr/(?:local/)?lib/python3\.\d+/{LIBRARY}",
 }
 """How the paths of deciding files end, by kind."""
 DECIDING = re.compile("|".join(f"(?P<{kind}>(?:{path})$)" for kind, path in PATHS.items()))
 LIST = ".dist-info/RECORD"
 LOOKED_FOR = "|".join([*(f"(?:{path})$" for path in PATHS.values()), rf"{re.escape(LIST)}$"])
 # By how many seconds the times of files can be behind the clock.
-TICK = 0.02
+TICK = 0.01
+# How many files are looked at, and how many lists of packages.
+MOST_FILES, MOST_LISTS = 10_000, 50
 # More changed modules of the library are an upgrade of Python.
 UPGRADED = 20
 # Bytes of a file that are read, and of the list of a package's files.
-HEAD, MOST_LIST = 2**16, 2**24
+HEAD, MOST_LIST = 2**16, 2**22
 # How setuptools and virtualenv find packages. The lines of others are in a package's list of files.
 FINDERS = re.compile(
     r"import os; var = 'SETUPTOOLS_USE_DISTUTILS'; enabled = os\.environ\.get\(var, '\w+'\) == 'local'; "
@@ -68,7 +74,9 @@ def time_inside(kernel: Kernel) -> float | None:
     """The time by the sandbox's clock; None if nothing can be looked for in it."""
     if kernel.writable is None:
         return None
-    with suppress(SandboxLostError, OSError):
+    with suppress(SandboxLostError, OSError, InfrastructureError):
+        # What was written just before is not the agent's.
+        time.sleep(2 * TICK)
         return kernel.now()
     return None
 
@@ -83,14 +91,14 @@ def deciding_files(kernel: Kernel, since: float) -> DecidingFiles | None:
         return None
     try:
         found: dict[str, str] = {}
+        is_whole = writable.is_whole
         for folder in writable.folders:
-            changed = kernel.changed_files(folder, pattern=LOOKED_FOR, since=since - TICK)
-            if changed is None:
-                return None
-            found |= changed
+            changed = kernel.changed_files(folder, LOOKED_FOR, since=since - TICK, most=MOST_FILES)
+            found |= changed.paths
+            is_whole = is_whole and changed.is_complete
         files = {path: beginning(kernel, found[path]) for path in chosen(found, kernel.workdir)}
-        return DecidingFiles(files=dict(without_packages(files, found, kernel)), is_whole=writable.is_whole)
-    except (SandboxLostError, OSError):
+        return DecidingFiles(files=dict(without_packages(files, found, kernel)), is_whole=is_whole)
+    except (SandboxLostError, OSError, InfrastructureError):
         return None
 
 
@@ -106,10 +114,10 @@ def chosen(paths: Iterable[str], workdir: str) -> list[str]:
     ]
 
 
-def beginning(kernel: Kernel, path: str) -> bytes:
-    """At most HEAD bytes; none of what is no file or cannot be read."""
+def beginning(kernel: Kernel, path: str, most: int = HEAD) -> bytes:
+    """At most so many bytes; none of what is no file or cannot be read."""
     with suppress(OSError):
-        return b"".join(kernel.read_pieces(path, HEAD))
+        return b"".join(kernel.read_pieces(path, most))
     return b""
 
 
@@ -123,23 +131,25 @@ def without_packages(
     files: Mapping[str, bytes], paths: Iterable[str], kernel: Kernel
 ) -> Iterator[tuple[str, bytes]]:
     """Without the hooks of Python that are as a package has brought them."""
-    lists = [path for path in paths if path.endswith(LIST)]
+    hooks = {path for path, data in files.items() if kind_of(path) == "pth" and code_of_pth(data)}
+    folders = {posixpath.dirname(path) for path in hooks}
+    near = (one for one in paths if one.endswith(LIST))
+    lists = [one for one in near if posixpath.dirname(posixpath.dirname(one)) in folders][:MOST_LISTS]
+    listed = b"\n".join(beginning(kernel, one, MOST_LIST) for one in lists)
     for path, data in files.items():
-        near = [one for one in lists if posixpath.dirname(posixpath.dirname(one)) == posixpath.dirname(path)]
-        is_hook = kind_of(path) == "pth" and bool(code_of_pth(data))
-        if not (is_hook and any(is_listed(path, data, kernel.read_file(one, MOST_LIST)) for one in near)):
+        if not (path in hooks and is_listed(path, data, listed)):
             yield path, data
 
 
 def is_listed(path: str, data: bytes, record: bytes) -> bool:
     """Whether a package's list of files has the file with this content."""
     digest = urlsafe_b64encode(hashlib.sha256(data).digest()).rstrip(b"=")
-    return b"%s,sha256=%s," % (posixpath.basename(path).encode(), digest) in record
+    return b"%s,sha256=%s," % (os.fsencode(posixpath.basename(path)), digest) in record
 
 
 def code_of_pth(data: bytes) -> str:
     """The first line that Python would execute, and that is not one of the known finders."""
-    lines = data.decode(errors="replace").splitlines()
+    lines = data.decode("utf-8-sig", errors="replace").splitlines()
     code = (line.strip() for line in lines if line.startswith(("import ", "import\t")))
     return next((line for line in code if not FINDERS.fullmatch(line)), "")
 
@@ -148,4 +158,6 @@ def code_of_customize(data: bytes) -> str:
     """The first line of code, unless the whole is that of Ubuntu's own file."""
     lines = [line.strip() for line in data.decode(errors="replace").splitlines()]
     code = [line for line in lines if line and not line.startswith("#")]
+    if len(data) >= HEAD and not code:
+        return f"no code in its first {HEAD:,} bytes"
     return "" if " ".join(code) == APPORT or not code else code[0]

@@ -16,10 +16,10 @@ if TYPE_CHECKING:
 # How the content of a compiled program begins: ELF, Mach-O.
 COMPILED = (b"\x7fELF", b"\xcf\xfa\xed\xfe", b"\xca\xfe\xba\xbe")
 # Agents often make `python` another name of `python3`.
-PLAIN_ALIAS = r"""(?!['"]?[\w./-]*python[\d.]*['"]?\s*$)"""
+PLAIN_ALIAS = r"""(?!['"]?[\w./-]*python[\d.]*\b)"""
 REPLACING = re.compile(
-    rf"^\s*(?:alias\s+{PROGRAMS}={PLAIN_ALIAS}|(?:function\s+)?{PROGRAMS}\s*\(\)|function\s+{PROGRAMS}\b"
-    r"|(?:export\s+)?(?:LD_PRELOAD|PYTHONSTARTUP|BASH_ENV|PROMPT_COMMAND)=).*",
+    rf"(?:^|;)\s*(?:alias\s+{PROGRAMS}={PLAIN_ALIAS}|(?:function\s+)?{PROGRAMS}\s*\(\)|function\s+{PROGRAMS}\b"
+    r"|(?:export\s+)?(?:PYTHONSTARTUP|BASH_ENV|LD_PRELOAD(?!=\S*(?:malloc|asan)))=).*",
     re.MULTILINE,
 )
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from pathlib import PurePosixPath
 from typing import TYPE_CHECKING
 
 from pytest_super.integrity.look import Look, Seen
@@ -18,6 +19,12 @@ if TYPE_CHECKING:
     from pytest_super.store.trajectory import Step
 
 ESCAPED, ESCAPES = re.compile(r"\\(.)"), {"n": "\n", "t": "\t", "r": "\r"}
+WORD = re.compile(r"[^\W\d_]{2}")
+SHOWING = frozenset(
+    ["bash", "cat", "echo", "grep", "head", "less", "more", "nl", "printf", "sed", "sh", "tac", "tail"]
+)
+# Characters, times lines: a second.
+MOST_COMPARED = 10**8
 # The types of steps that run code.
 RUN = ("execute", PROGRAM)
 
@@ -45,13 +52,21 @@ def echoes(traces: Traces, *, is_all: bool) -> Iterator[Seen]:
 def is_only_echo(step: Step, steps: Iterable[Step]) -> bool:
     """Whether the agent had written all that a step printed, in its cell or before.
 
-    One that writes a script and runs it prints more.
+    Mere numbers are in many texts, and a program that a step runs can print what stands in it.
     """
+    lines = {line.strip() for line in output_of(step).splitlines()} - {""}
+    if not any(WORD.search(line) for line in lines) or runs_program(step):
+        return False
     written = "\n".join(one.action.content for one in steps if one.number <= step.number)
     # In literals, or as they are.
     texts = written + ESCAPED.sub(lambda found: ESCAPES.get(found[1], found[1]), written)
-    printed = output_of(step).strip()
-    return bool(printed) and all(line.strip() in texts for line in printed.splitlines())
+    return len(lines) * len(texts) < MOST_COMPARED and all(line in texts for line in lines)
+
+
+def runs_program(step: Step) -> bool:
+    """Whether a step ran another program than those that show files and texts."""
+    names = (PurePosixPath(one["arguments"][0]).name for one in step.processes or () if one["arguments"])
+    return any(name not in SHOWING for name in names)
 
 
 def changed_script(traces: Traces) -> Iterator[Seen]:

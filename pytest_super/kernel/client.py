@@ -12,6 +12,7 @@ from pytest_super.kernel.files import (
     NAMED,
     PIECE,
     READ_LIMIT,
+    ChangedFiles,
     Digests,
     FileDigest,
     FileEntry,
@@ -235,16 +236,15 @@ class Kernel:
         return float(self._live.files.value("clock", ""))
 
     def changed_files(
-        self, folder: str, *, pattern: str, since: float, most: int = NAMED, seconds: float = 10.0
-    ) -> dict[str, str] | None:
-        """The files and links below whose absolute paths match, and that have changed since, by their paths.
+        self, folder: str, pattern: str, *, since: float, most: int, seconds: float = 10.0
+    ) -> ChangedFiles:
+        """The files and links below whose absolute paths match, and that have changed since.
 
-        The values are their real paths. `since` is by the sandbox's clock. Folders of packages are looked at
-        without those in them. None if they are more than `most`, or take longer.
+        `since` is by the sandbox's clock. Folders of packages are looked at without those in them.
         """
         asked = {"pattern": pattern, "since": since, "most": most, "seconds": seconds}
         found = self._live.files.value("changed", folder, **asked)
-        return dict(found["found"]) if found["is_complete"] else None
+        return ChangedFiles(paths=dict(found["found"]), is_complete=found["is_complete"])
 
     def digests(self, path: str = ".", *, seconds: float = 60.0) -> Digests:
         """The regular files at or below `path`, with the digests of their content. Links are not followed.

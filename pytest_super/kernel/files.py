@@ -60,6 +60,16 @@ class FileSearch:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class ChangedFiles:
+    """Files that have changed since a time."""
+
+    paths: dict[str, str]
+    """Their paths and the real ones, which are others for links."""
+    is_complete: bool
+    """False when there were more, or looking took too long."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class FileDigest:
     """A regular file in the sandbox, found below a folder. `size` in bytes."""
 

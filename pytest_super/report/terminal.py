@@ -120,7 +120,7 @@ def integrity_lines(results: Sequence[TrialResult]) -> Iterator[str]:
 
 def scores_of(name: str, results: Sequence[TrialResult], honest: Sequence[TrialResult]) -> str:
     whole, without = (figure(Group(results=some).mean(name)) for some in (results, honest))
-    return f"{name} {whole}, {without} without"
+    return f"{name} {whole}, {without} without" if honest else f"{name} {whole}, none is left without"
 
 
 def is_suspect(result: TrialResult) -> bool:

@@ -100,13 +100,20 @@ def test_planted_faults_are_found_at_their_steps(
 def test_what_cannot_be_told_has_a_reason(lost: LostProject, capsys: pytest.CaptureFixture[str]) -> None:
     lost.add_lost("no_gold", LOOK, 0, solution=None, landmarks=None)
     lost.add_lost("changed", LOOK, 0)
+    lost.add_lost("scored", LOOK, 0)
     lost.add_lost("wrong_gold", LOOK, 0, solution={"cells": ["41"]}, landmarks=None)
+    # Its steps and those of gold together take longer.
+    slow = {"cells": [f"import time; time.sleep(1.5); {READ}", ADD, TELL]}
+    lost.add_lost("limited", *["import time; time.sleep(0.6)"] * 3, 0, solution=slow, limits={"compute": 3})
     run = lost.run()
     lost.add_lost("changed", LOOK, 0, query="Another one?")
+    lost.add_lost("scored", LOOK, 0, landmarks=["read"])
     status, told = why(run, capsys)
     assert status == 1
     assert "no_gold  cannot tell: its task has no solution\n" in told
     assert "changed  cannot tell: its task has changed since\n" in told
+    assert "scored  cannot tell: its task has changed since: it is scored otherwise now\n" in told
+    assert "limited  cannot tell: replay and gold together reached a limit of the task (compute)\n" in told
     assert "wrong_gold  cannot tell: gold fails in a fresh sandbox: it does not solve the task\n" in told
 
 
@@ -118,3 +125,28 @@ def test_bad_input_is_one_message(lost: LostProject, capsys: pytest.CaptureFixtu
     assert f"{run.name} has no trial of nobody" in capsys.readouterr().err
     assert main(["why", str(lost.path / "nowhere")]) == 1
     assert "there is no run in" in capsys.readouterr().err
+
+
+def test_a_cell_that_takes_long_and_the_settings_of_the_project_change_nothing(
+    lost: LostProject, capsys: pytest.CaptureFixture[str]
+) -> None:
+    lost.pytester.makeini("[pytest]\naddopts = -x\nsuper_epochs = 2\nsuper_set = masked\n")
+    slow = {"cells": [f"import time; time.sleep(2.5); {READ}", ADD, TELL]}
+    limits = {"cell": 1}
+    for id in ("one", "other"):
+        lost.add_lost(id, READ, ADD, 0, solution=slow, limits=limits)
+    run = lost.run("--super-epochs=1", "--maxfail=9")
+    lost.pytester.makeini("[pytest]\naddopts = -x\nsuper_epochs = 2\nsuper_set = expert\n")
+    status, told = why(run, capsys)
+    assert status == 0, told
+    for id in ("one", "other"):
+        assert f"{id}  not lost: gold finishes with its cells from 3 on from the last state; " in told
+
+
+def test_a_replay_that_is_not_as_recorded_is_told(
+    lost: LostProject, capsys: pytest.CaptureFixture[str]
+) -> None:
+    lost.add_lost("clock", "import time; int(time.time()) // 1", READ, ADD, 0)
+    status, told = why(lost.run(), capsys)
+    assert status == 0
+    assert "  not all steps were replayed as recorded: step 2: " in told

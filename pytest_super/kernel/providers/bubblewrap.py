@@ -94,7 +94,7 @@ class BubblewrapSandbox:
 
     name = "bubblewrap"
     workdir = WORKDIR
-    writable = WritableFolders(folders=(HOME, VENV, WORKDIR), is_whole=True)
+    writable = WritableFolders(folders=(HOME, VENV, WORKDIR, "/tmp"), is_whole=True)
 
     def __init__(self, spec: SandboxSpec, settings: SandboxSettings) -> None:
         self.spec = spec
