@@ -102,7 +102,7 @@ def is_executing(call: ast.Call) -> bool:
 def new(found: Iterable[Act], known: Iterable[Act]) -> list[Act]:
     """The acts whose text is not among the known ones."""
     texts = {one.text for one in known}
-    return sorted(one for one in found if one.text not in texts)[:MOST]
+    return sorted({one for one in found if one.text not in texts})[:MOST]
 
 
 def nodes_of(trees: Iterable[ast.AST]) -> Iterator[ast.AST]:

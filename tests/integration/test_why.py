@@ -130,12 +130,11 @@ def test_bad_input_is_one_message(lost: LostProject, capsys: pytest.CaptureFixtu
 def test_a_cell_that_takes_long_and_the_settings_of_the_project_change_nothing(
     lost: LostProject, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    lost.pytester.makeini("[pytest]\naddopts = -x\nsuper_epochs = 2\nsuper_set = masked\n")
     slow = {"cells": [f"import time; time.sleep(2.5); {READ}", ADD, TELL]}
     limits = {"cell": 1}
     for id in ("one", "other"):
         lost.add_lost(id, READ, ADD, 0, solution=slow, limits=limits)
-    run = lost.run("--super-epochs=1", "--maxfail=9")
+    run = lost.run()
     lost.pytester.makeini("[pytest]\naddopts = -x\nsuper_epochs = 2\nsuper_set = expert\n")
     status, told = why(run, capsys)
     assert status == 0, told
@@ -148,5 +147,5 @@ def test_a_replay_that_is_not_as_recorded_is_told(
 ) -> None:
     lost.add_lost("clock", "import time; int(time.time()) // 1", READ, ADD, 0)
     status, told = why(lost.run(), capsys)
-    assert status == 0
+    assert status == 0, told
     assert "  not all steps were replayed as recorded: step 2: " in told
