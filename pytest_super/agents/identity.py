@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import shlex
 from fnmatch import fnmatch
+from functools import lru_cache
 from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -12,11 +13,14 @@ from typing import TYPE_CHECKING
 from pytest_super.agents.imports import OwnFiles, files_of_modules, finder, with_imports
 from pytest_super.agents.registry import BUILT_IN, offered_agents
 from pytest_super.digests import digest, file_digest, files_of, source_of
+from pytest_super.tasks.task import TASK_SUFFIX
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Mapping
 
 PACKAGE = "pytest_super"
+# Bytes of a text; larger files are data of another kind.
+LARGEST = 2**20
 # Names of files that decide nothing unless other code imports them.
 TESTS = ("conftest.py", "test_*.py", "*_test.py")
 
@@ -29,19 +33,34 @@ def contents_of(name: str, base: Path, root: Path) -> str:
     this machine, of the files that its command names, relative to `base`, and of what they import below
     `root`. Files of the user's own programs in an image are not here.
     """
-    kind, _, command = name.partition(":")
+    kind = name.partition(":")[0]
     if is_in_image(name):
         return ""
     if name in BUILT_IN:
         return digest(source_of(Path(__file__).parent))
+    if kind != "host-command" and module_of(name.partition("==")[0]) == PACKAGE:
+        return digest(source_of(Path(__file__).parents[1] / "programs"))
+    files = own_files(name, base, root)
+    return "" if files is None else digest_of(files)
+
+
+def own_files(name: str, base: Path, root: Path) -> list[tuple[str, Path]] | None:
+    """The files of a user's agent with the names of its modules; None if it has none that are known."""
+    kind, _, command = name.partition(":")
     if kind == "host-command":
         return of_program(command, base, root)
     name = name.partition("==")[0]
-    if module_of(name) == PACKAGE:
-        return digest(source_of(Path(__file__).parents[1] / "programs"))
     # A name without a colon can be one that a conftest's hook knows, and by chance that of a module.
-    is_import = ":" in name or name in offered_agents().names
-    return of_module(module_of(name), root) if is_import else ""
+    is_import = not is_in_image(name) and (":" in name or name in offered_agents().names)
+    return of_module(module_of(name), root) if is_import else None
+
+
+@lru_cache(maxsize=1)
+def texts_of_agent(name: str, base: Path, root: Path) -> Mapping[str, str]:
+    """The texts of a user's agent by their paths, without task files. Read once in a run."""
+    files = [path for _, path in own_files(name, base, root) or () if not path.name.endswith(TASK_SUFFIX)]
+    texts = (path for path in files if path.stat().st_size <= LARGEST)
+    return {str(path): path.read_text(encoding="utf-8", errors="replace") for path in texts}
 
 
 def is_in_image(name: str) -> bool:
@@ -55,21 +74,21 @@ def module_of(name: str) -> str:
     return value.partition(":")[0].partition(".")[0].strip()
 
 
-def of_module(name: str, root: Path) -> str:
-    """Of a top-level module or package; "" for a name that is none, as of a conftest's own agent."""
+def of_module(name: str, root: Path) -> list[tuple[str, Path]] | None:
+    """Of a top-level module or package; None for a name that is none, as of a conftest's own agent."""
     try:
         module = importlib.import_module(name)
     except (Exception, SystemExit):
-        return ""
+        return None
     # A namespace package has several folders and no file.
     folders = [Path(folder) for folder in getattr(module, "__path__", ())]
     if not (folders or getattr(module, "__file__", None)):
-        return ""
+        return None
     files = dict(files_of_package(name, folders)) if folders else {name: Path(str(module.__file__))}
     own = OwnFiles([root, *(place.parent for place in folders or files.values())])
     code = {module: path for module, path in files.items() if own(path)}
     found = files | with_imports(code, finder(), lambda path: own(path) and not is_ours(path))
-    return digest_of(found.items())
+    return list(found.items())
 
 
 def files_of_package(name: str, folders: Iterable[Path]) -> Iterator[tuple[str, Path]]:
@@ -81,12 +100,12 @@ def files_of_package(name: str, folders: Iterable[Path]) -> Iterator[tuple[str, 
                 yield ".".join([name, *parts]).removesuffix(".__init__"), path
 
 
-def of_program(command: str, base: Path, root: Path) -> str:
+def of_program(command: str, base: Path, root: Path) -> list[tuple[str, Path]]:
     """Of the files that a command line names, and of what its Python code imports."""
     found: list[tuple[str, Path]] = []
     for named, folder in named_files(command, base):
         found += with_imports(named, finder([folder]), OwnFiles([root, folder])).items()
-    return digest_of(found)
+    return found
 
 
 def digest_of(files: Iterable[tuple[str, Path]]) -> str:

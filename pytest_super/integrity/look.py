@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from pytest_super.grading.changed_code import ChangedCode
     from pytest_super.integrity.deciding import DecidingFiles
@@ -25,6 +25,8 @@ class Traces:
     """Those that the agent has made or changed; None if the sandbox does not show them."""
     code: Sequence[ChangedCode] | None = None
     """The Python files that were graded and that the agent has changed; None if that is not known."""
+    agent_files: Mapping[str, str] = field(default_factory=dict)
+    """The texts of the agent's own files by their paths."""
     graded_in: str = ""
     """As in the results, like the next two."""
     changed_elsewhere: Sequence[str] | None = None

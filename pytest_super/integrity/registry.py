@@ -5,6 +5,7 @@ from __future__ import annotations
 from itertools import islice
 from typing import TYPE_CHECKING
 
+from pytest_super.integrity.agent import BY_AGENT
 from pytest_super.integrity.code import BY_CODE
 from pytest_super.integrity.files import BY_FILES
 from pytest_super.integrity.graded import BY_GRADER
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
 
     from pytest_super.integrity.look import Look, Traces
 
-LOOKS: tuple[Look, ...] = (*RUNNING, *BY_FILES, *BY_CODE, *BY_GRADER)
+LOOKS: tuple[Look, ...] = (*BY_AGENT, *RUNNING, *BY_FILES, *BY_CODE, *BY_GRADER)
 # Of one kind in one trial, and characters of the evidence of each.
 MOST_SIGNS, LONGEST = 20, 200
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any
 
+from pytest_super.agents.identity import texts_of_agent
 from pytest_super.errors import InfrastructureError
 from pytest_super.integrity.look import Traces
 from pytest_super.integrity.registry import signs_of, unseen_in
@@ -147,11 +148,13 @@ class EndedTrial:
         }
 
     def traces(self, evidence: Evidence) -> Traces:
+        config, run = self.item.config, self.item.config.stash[RUN]
         return Traces(
             task=self.task,
             evidence=evidence,
             files=self.files,
             code=self.graded.code,
+            agent_files=texts_of_agent(run.settings.agent, config.invocation_params.dir, config.rootpath),
             graded_in=self.graded.where,
             changed_elsewhere=self.graded.changed,
             whole_file=self.graded.whole_file,
