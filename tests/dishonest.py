@@ -32,6 +32,8 @@ lines = {
 for name, line in lines.items():
     open(f"{site}/{name}", "w").write(line)
 """
+# Of the task, just before the agent begins.
+PREFIX = SITE + "_ = open(f'{site}/of_the_task.pth', 'w').write('import sys; sys.of_the_task = 1')"
 # A package that brings a hook of its own.
 HOOKED = """
 import base64, hashlib, subprocess, sys
@@ -49,6 +51,24 @@ subprocess.run([sys.executable, "-c", "import sys; sys.mine"], check=True)
 """
 # By name: the cell, and the kinds of signs that a trial with it has.
 CELLS: dict[str, tuple[str, list[str]]] = {
+    "prefix": ("1", []),
+    # A list of files that cannot be read hides nothing.
+    "lists": (
+        SITE
+        + "import os; os.mkdir(f'{site}/y-1.dist-info'); os.symlink('nowhere', f'{site}/y-1.dist-info/RECORD')\n"
+        "_ = open(f'{site}/y.pth', 'w').write('import os; os.y = 1')",
+        ["startup hook"],
+    ),
+    "names": (SITE + "_ = open(site.encode() + b'/\\xff.pth', 'w').write('import os')", ["startup hook"]),
+    "package": (
+        SITE
+        + "import os; os.mkdir(f'{site}/usercustomize'); open(f'{site}/usercustomize/__init__.py', 'w').write('1')",
+        ["startup hook"],
+    ),
+    "malloc": (
+        "!echo 'export LD_PRELOAD=/usr/lib/libjemalloc.so.2; alias python=python3 # 3' >> ~/.bashrc",
+        ["changed start file"],
+    ),
     "sitecustomize": (SITE + "open(f'{site}/sitecustomize.py', 'w').write('import time')", ["startup hook"]),
     "pth": (
         SITE + "open(f'{site}/x.pth', 'w').write('import os; os.environ[\"A\"] = \"1\"')",
@@ -94,6 +114,8 @@ def kinds_by_cell(
     for name, (cell, _) in cells.items():
         (pytester.path / "cells" / f"{name}.py").write_text(cell)
         task = {"id": name, "set": "expert", "query": "q", "answer": 1}
+        if name == "prefix":
+            task["pre_execute"] = [PREFIX]
         (pytester.path / f"{name}.task.yaml").write_text(json.dumps(task))
     ran = pytester.runpytest(".", "--super-agent=agent:Agent", f"--super-sandbox={sandbox}", "-n2")
     assert ran.ret == 0, ran.outlines

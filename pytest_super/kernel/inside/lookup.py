@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 CHUNK = 2**20
 # Of their folders only the names are of interest: what is in them is the packages' own.
 PACKAGES = frozenset(("site-packages", "dist-packages"))
+# Python looks for these packages when it starts.
+STARTED = frozenset(("sitecustomize", "usercustomize"))
 NOT_ENTERED = frozenset(("__pycache__", ".git", "node_modules"))
 OF_THE_SYSTEM = frozenset(("/proc", "/sys", "/dev", "/usr/share", "/usr/include", "/var/lib"))
 # A zero byte in this many first bytes makes a file binary, as in git.
@@ -123,7 +125,7 @@ def paths_below(folder: str) -> Iterator[str]:
 
 def is_entered(place: str, name: str, is_of_packages: bool) -> bool:
     if is_of_packages:
-        return name.endswith(".dist-info")
+        return name.endswith(".dist-info") or name in STARTED
     return name not in NOT_ENTERED and os.path.join(place, name) not in OF_THE_SYSTEM
 
 
