@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pytest_super.commands.task_files import known_tasks
+from pytest_super.commands.task_files import TASKS, add_tasks, known_tasks
 from pytest_super.errors import SuperError
 
 if TYPE_CHECKING:
@@ -27,13 +27,7 @@ def add_arguments(parser: ArgumentParser) -> None:
     parser.add_argument(
         "--step", type=int, required=True, metavar="K", help="the number of the last step that is replayed"
     )
-    parser.add_argument(
-        "--tasks",
-        action="append",
-        type=Path,
-        metavar="PATH",
-        help="the task files, or folders of them (default: tasks)",
-    )
+    add_tasks(parser)
 
 
 def chosen_trial(run: Path, name: str) -> TrialResult:
@@ -54,7 +48,7 @@ def run(arguments: Namespace) -> int:
 
     run_folder = arguments.run_folder.resolve()
     result = chosen_trial(run_folder, arguments.trial)
-    tasks = known_tasks(arguments.tasks or [Path("tasks")], {result.id})
+    tasks = known_tasks(arguments.tasks or [TASKS], {result.id})
     try:
         task = unchanged_task(result, tasks)
     except SuperError as error:

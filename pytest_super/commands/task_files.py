@@ -14,9 +14,23 @@ if TYPE_CHECKING:
     from pytest_super.tasks.task import Task
 
 
+TASKS = Path("tasks")
+"""Where commands look for the tasks of a stored run."""
+
+
 def add_paths(parser: ArgumentParser) -> None:
     parser.add_argument(
         "paths", nargs="+", type=Path, metavar="PATH", help="a task file or a folder of task files"
+    )
+
+
+def add_tasks(parser: ArgumentParser) -> None:
+    parser.add_argument(
+        "--tasks",
+        action="append",
+        type=Path,
+        metavar="PATH",
+        help=f"the task files, or folders of them (default: {TASKS})",
     )
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pytest_super.commands.pytest_options import add_pytest_options, pytest_options
-from pytest_super.commands.task_files import known_tasks
+from pytest_super.commands.task_files import TASKS, add_tasks, known_tasks
 from pytest_super.errors import SuperError
 
 if TYPE_CHECKING:
@@ -21,13 +21,7 @@ def add_arguments(parser: ArgumentParser) -> None:
     parser.epilog = "Exit status: 0 each trial has an answer, 1 of some nothing can be told."
     parser.add_argument("run_folder", type=Path, metavar="RUN", help="the folder of a stored run")
     parser.add_argument("names", nargs="*", metavar="TASK", help="tasks or trials (default: all unsolved)")
-    parser.add_argument(
-        "--tasks",
-        action="append",
-        type=Path,
-        metavar="PATH",
-        help="the task files, or folders of them (default: tasks)",
-    )
+    add_tasks(parser)
     parser.add_argument(
         "--dir", type=Path, default=DIRECTORY, metavar="DIR", help=f"for what is tried ({DIRECTORY})"
     )
@@ -45,7 +39,7 @@ def run(arguments: Namespace) -> int:
     run_folder = arguments.run_folder.resolve()
     results = unsolved_trials(run_folder, arguments.names)
     facts = AnswerStore(run_folder).facts()
-    tasks = known_tasks(arguments.tasks or [Path("tasks")], {result.id for result in results})
+    tasks = known_tasks(arguments.tasks or [TASKS], {result.id for result in results})
     trials, refused = [], 0
     for result in results:
         try:
