@@ -74,30 +74,37 @@ def try_all(
     searched: Sequence[Searched], known: Mapping[Try, Outcome], options: Sequence[str], folder: Path
 ) -> dict[Try, Outcome]:
     """What the searches ask for and is not known of gold alone."""
-    wanted: dict[str, dict[Try, dict[str, Any]]] = {}
-    places = {}
-    for one in searched:
-        task = one.trial.task
-        for probe, tried in one.tries().items():
-            if not (tried in known and one.trial.tries_gold_alone(probe)):
-                of_task = wanted.setdefault(task.id, {})
-                of_task.setdefault(tried, one.trial.data_of(probe))
-                places[task.id] = f"{task._path}::{task.id}"
+    wanted = wanted_by_task(searched, known)
     if not wanted:
         return {}
-    for id, tries in wanted.items():
-        for place, data in enumerate(tries.values(), 1):
-            data["changed"] = str(changed_file(folder, id, place).absolute())
-    data = {id: list(tries.values()) for id, tries in wanted.items()}
-    run = run_tries(PLUGIN, ["--super-agent=gold", *options, *places.values()], data, folder)
-    names = {id: list(tries) for id, tries in wanted.items()}
-    trials = {tried: one.trial for one in searched for tried in one.tries().values()}
+    data = {
+        id: [
+            {**one.trial.data_of(probe), "changed": str(changed_file(folder, id, place).absolute())}
+            for place, (one, probe) in enumerate(tries.values(), 1)
+        ]
+        for id, tries in wanted.items()
+    }
+    tasks = {one.trial.task.id: one.trial.task for one in searched}
+    places = [f"{tasks[id]._path}::{id}" for id in wanted]
+    run = run_tries(PLUGIN, ["--super-agent=gold", *options, *places], data, folder)
     outcomes = {}
     for result in last_results(run):
-        tried = names[result.id][result.epoch - 1]
+        tried, (one, probe) = list(wanted[result.id].items())[result.epoch - 1]
         changed = changed_file(folder, result.id, result.epoch)
-        outcomes[tried] = outcome_of(run, result, trials[tried], tried[1], changed)
+        outcomes[tried] = outcome_of(run, result, one.trial, probe, changed)
     return outcomes
+
+
+def wanted_by_task(
+    searched: Sequence[Searched], known: Mapping[Try, Outcome]
+) -> dict[str, dict[Try, tuple[Searched, Any]]]:
+    """By the ids of tasks: each try once, with who asks for it."""
+    wanted: dict[str, dict[Try, tuple[Searched, Any]]] = {}
+    for one in searched:
+        for probe, tried in one.tries().items():
+            if not (tried in known and one.trial.tries_gold_alone(probe)):
+                wanted.setdefault(one.trial.task.id, {}).setdefault(tried, (one, probe))
+    return wanted
 
 
 def changed_file(folder: Path, id: str, place: int) -> Path:
