@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from pytest_super.kernel.client import Kernel
 
-# Of programs that are never scripts where they were not replaced.
+# Programs that are compiled: a script in their place is a replacement.
 PROGRAMS = r"(?:python[\d.]*|bash|sh|dash|date|time|git)"
 SITE = r"/(?:site-packages|dist-packages)"
 # Of the standard library, what graders and experiments compute with, and what Python starts with.
@@ -115,7 +115,7 @@ def chosen(paths: Iterable[str], workdir: str) -> list[str]:
 
 
 def beginning(kernel: Kernel, path: str, most: int = HEAD) -> bytes:
-    """At most so many bytes; none of what is no file or cannot be read."""
+    """The first bytes of a file; b"" if it cannot be read."""
     with suppress(OSError):
         return b"".join(kernel.read_pieces(path, most))
     return b""

@@ -69,7 +69,7 @@ def test_what_was_reached_and_lost_again_is_found_from_where_it_was_reached(
 
 
 def test_a_landmark_that_was_hit_by_a_wrong_state_is_left_for_an_earlier_one() -> None:
-    # The step 4 has spoilt what the cells 1 to 3 need; the agent has hit the last landmark all the same.
+    # Step 4 broke what cells 1 to 3 need; the agent still hit the last landmark.
     found, _ = answer_of(9, [2, 5, 7], lambda state: not state.cell or (state.steps < 4 and state.cell == 1))
     assert found == Lost(step=4, cell=1)
 
