@@ -38,6 +38,8 @@ PROJECT = Path(__file__).parents[1]
 FAULT = "%reset -f\nimport os, shutil\nfor name in os.listdir(): shutil.rmtree(name, ignore_errors=True)"
 NULL = REACT.format("submit", "null")
 LEAST_FOUND = 0.9
+# The task of --small.
+QUICK = "vader-icwsm2014_data"
 
 
 def fitting_tasks() -> list[Task]:
@@ -123,8 +125,10 @@ def main() -> None:
     parser.add_argument("--small", action="store_true", help="one fault, one other trial")
     parser.add_argument("--sandbox", default="local")
     given = parser.parse_args()
-    tasks = random.Random(1).sample(fitting_tasks(), 1 if given.small else 12)
-    others = tasks if given.small else fitting_tasks()
+    fitting = fitting_tasks()
+    quick = [task for task in fitting if task.id == QUICK]
+    tasks = quick if given.small else random.Random(1).sample(fitting, 12)
+    others = tasks if given.small else fitting
     epochs = 1 if given.small else -(-100 // len(others))
     places = {id: (step, cells) for id, step, cells in planted(tasks)}
     with tempfile.TemporaryDirectory() as name:
