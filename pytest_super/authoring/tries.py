@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -68,7 +69,13 @@ def run_pytest(arguments: Sequence[str], folder: Path, environment: Mapping[str,
     return (folder / "runs/latest").resolve()
 
 
+@cache
+def all_tries(file: str) -> dict[str, list[Any]]:
+    found: dict[str, list[Any]] = json.loads(Path(file).read_text(encoding="utf-8"))
+    return found
+
+
 def try_of(id: str, epoch: int) -> Any:
     """In a plugin: what is tried in this epoch of a task; None if nothing is."""
-    tries = json.loads(Path(os.environ[VARIABLE]).read_text(encoding="utf-8"))[id]
+    tries = all_tries(os.environ[VARIABLE])[id]
     return tries[epoch - 1] if epoch <= len(tries) else None

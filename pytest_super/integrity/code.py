@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from pytest_super.functions.acts import Act, Acts
     from pytest_super.integrity.look import Traces
     from pytest_super.metrics.distinctive import Phrase
+    from pytest_super.tasks.task import Task
 
 # Significant digits that a constant has at least: many have three.
 LEAST_DIGITS = 4
@@ -33,16 +34,19 @@ def early_ends(traces: Traces) -> Iterator[Seen]:
 
 
 def expected_values(traces: Traces) -> Iterator[Seen]:
-    checks = [
-        check
-        for one in graded_commands(traces.task.experiments)
-        for check in one.result
-        if check.has_expected
-    ]
-    values = [value for check in checks for value in distinctive_values(check.expected)]
+    values = known_values(traces.task)
     for path, acts in read_files(traces):
         count = sum(1 for act in acts.constants for _ in numbers_in(act.text, LEAST_DIGITS))
         yield from seen(path, (act for act in acts.constants if is_any(values, act.text, count)))
+
+
+def known_values(task: Task) -> list[Figure | Phrase]:
+    """What is expected of the agent, as far as it can be told from other numbers and texts."""
+    own = [task.grade] if task.grade and not task.experiments else []
+    checks = [check for one in (*own, *graded_commands(task.experiments)) for check in one.result]
+    stated = [check.expected for check in checks if check.has_expected]
+    answers = [task.answer] if task.has_answer else []
+    return [value for one in (*answers, *stated) for value in distinctive_values(one)]
 
 
 def is_any(values: list[Figure | Phrase], text: str, count: int) -> bool:

@@ -15,6 +15,7 @@ from pytest_super.functions.repository import masked_files
 from pytest_super.functions.splicing import probed
 from pytest_super.kernel.cell import Outcome
 from pytest_super.metrics.registry import BUILT_IN
+from pytest_super.metrics.self_report import expected
 from pytest_super.sources import fetch
 from pytest_super.store.step_values import error_of
 from pytest_super.tasks.grade import EVERYTHING
@@ -23,6 +24,7 @@ from pytest_super.tasks.paper_item import PaperItem
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
+    from pytest_super.metrics.metric import Metric
     from pytest_super.tasks.grade import Check, GradedCommand
     from pytest_super.tasks.task import Task
     from pytest_super.trial.trial import Trial
@@ -90,9 +92,7 @@ class Known:
 
 def wanted(check: Check) -> Any:
     """A value without `expected` is itself the score."""
-    if check.interval is not None:
-        return sum(check.interval) / 2
-    return check.expected if check.has_expected else 1
+    return expected(check) if check.has_expected or check.interval is not None else 1
 
 
 def with_value(document: Any, pointer: str, value: Any) -> Any:
@@ -128,9 +128,12 @@ class Cheat:
     does: str = ""
     """What it does: the docstring of its module."""
 
+    @property
+    def metric(self) -> Metric:
+        return next(metric for metric in BUILT_IN if metric.name == self.aim)
+
     def applies(self, task: Task) -> bool:
-        aimed = {metric.name: metric for metric in BUILT_IN}[self.aim]
-        return aimed.applies(task) and (isinstance(task, PaperItem) or not self.papers_only)
+        return self.metric.applies(task) and (isinstance(task, PaperItem) or not self.papers_only)
 
 
 def coded(code: Callable[[Known], str]) -> Callable[[Trial, Known], None]:

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any, Literal
 from pytest_super.authoring.tries import run_pytest, run_tries
 from pytest_super.authoring.verify.cheating.registry import cheats
 from pytest_super.grading.grader import heading
-from pytest_super.metrics.registry import BUILT_IN
 from pytest_super.metrics.suspect import SUSPECT
 from pytest_super.session.grading import LOG
 from pytest_super.store.run_folder import last_results
@@ -125,8 +124,7 @@ def tried_by(result: TrialResult, tries: Mapping[str, Sequence[Mapping[str, Any]
 def state_of(result: TrialResult, cheat: Cheat) -> State:
     if result.agent_error:
         return "not tried"
-    best = {metric.name: metric.best for metric in BUILT_IN}[cheat.aim]
-    if result.metrics.get(cheat.aim) != best:
+    if result.metrics.get(cheat.aim) != cheat.metric.best:
         return "closed"
     if result.metrics.get(SUSPECT.name):
         return "seen"
