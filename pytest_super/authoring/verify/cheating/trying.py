@@ -67,7 +67,9 @@ def try_cheats(tasks: Sequence[Task], options: Sequence[str], directory: Path) -
     """
     items = [tried_item(task) for task in tasks]
     names = {item.id: f"{item._path}::{item.id}" for item in items}
-    gold = run_pytest(["--super-agent=gold", *options, *names.values()], directory / "gold")
+    gold = run_pytest(
+        ["--super-agent=gold", "--super-epochs=1", *options, *names.values()], directory / "gold"
+    )
     golds = {result.id: result for result in last_results(gold)}
     untried = {id: why for id, result in golds.items() if (why := why_untried(result))}
     tries = {
