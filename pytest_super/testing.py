@@ -9,6 +9,7 @@ import io
 import posixpath
 import traceback
 from fnmatch import fnmatch
+from hashlib import sha256
 from typing import TYPE_CHECKING, Any
 
 from pytest_super.errors import EngineError
@@ -67,6 +68,7 @@ class FakeKernel:
         self._left = 0.0
         self._ran = 0.0
         self._pending: CellResult | None = None
+        self._known: dict[str, str] | None = None
         self._reset()
 
     @property
@@ -76,6 +78,13 @@ class FakeKernel:
     @property
     def busy_seconds(self) -> float:
         return self._busy
+
+    def changes(self, _folder: str) -> dict[str, str]:
+        now = {path: sha256(data).hexdigest() for path, data in self.files.items()}
+        before, self._known = now if self._known is None else self._known, now
+        return {
+            path: now.get(path, "") for path in sorted({*before, *now}) if before.get(path) != now.get(path)
+        }
 
     def meter(self, charge: Callable[[float], None]) -> None:
         self._charge = charge
@@ -151,11 +160,10 @@ class FakeKernel:
         name: str = "*",
         text: str = "",
         hidden: bool = True,
-        since: float = 0.0,
         seconds: float = 10.0,
     ) -> FileSearch:
-        """Search all files without a time limit, whenever they changed; `name` cannot contain folders."""
-        del hidden, since, seconds
+        """Search all files without a time limit; `name` cannot contain folders."""
+        del hidden, seconds
         folder = posixpath.normpath(path)
         below = {
             posixpath.relpath(file, folder): sum(text in line for line in data.decode().splitlines())

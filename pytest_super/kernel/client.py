@@ -8,7 +8,10 @@ from typing import TYPE_CHECKING
 
 from pytest_super.kernel.cell import CellResult, Outcome
 from pytest_super.kernel.files import (
+    CHANGES_SECONDS,
     DIGESTED,
+    LARGEST_CHANGE,
+    MOST_CHANGES,
     NAMED,
     PIECE,
     READ_LIMIT,
@@ -218,17 +221,15 @@ class Kernel:
         name: str = "*",
         text: str = "",
         hidden: bool = True,
-        since: float = 0.0,
         seconds: float = 10.0,
     ) -> FileSearch:
         """The regular files below the folder with this name and this text.
 
         Raises OSError as `os.scandir` does. `name` can be an fnmatch pattern and can begin with folders.
         `text` is one line, not a pattern; binary files are not searched. Unless `hidden`, names that begin
-        with a dot are left out. `since`: files that have changed at this time or later, by the sandbox's
-        clock; seconds since 1970.
+        with a dot are left out.
         """
-        asked = {"name": name, "text": text, "hidden": hidden, "since": since, "seconds": seconds}
+        asked = {"name": name, "text": text, "hidden": hidden, "seconds": seconds}
         return FileSearch(**self._live.files.value("search", path, most=NAMED, **asked))
 
     def now(self) -> float:
@@ -245,6 +246,16 @@ class Kernel:
         asked = {"pattern": pattern, "since": since, "most": most, "seconds": seconds}
         found = self._live.files.value("changed", folder, **asked)
         return ChangedFiles(paths=dict(found["found"]), is_complete=found["is_complete"])
+
+    def changes(self, folder: str) -> dict[str, str] | None:
+        """The files below that were made, changed or removed since the last call; none at the first one.
+
+        By their relative paths, hidden ones left out, and at most MOST_CHANGES: the SHA-256 of each, the size
+        of one of more than LARGEST_CHANGE bytes, "" if it is gone. None if looking took too long.
+        """
+        asked = {"most": MOST_CHANGES, "largest": LARGEST_CHANGE, "seconds": CHANGES_SECONDS}
+        found: dict[str, str] | None = self._live.files.value("changes", folder, **asked)
+        return found
 
     def digests(self, path: str = ".", *, seconds: float = 60.0) -> Digests:
         """The regular files at or below `path`, with the digests of their content. Links are not followed.

@@ -27,6 +27,11 @@ PIECE = 4 * CHUNK
 # Most files that a search lists, and most bytes of its result.
 NAMED = 1000
 NAMES_LIMIT = 2**25
+# The changes of files that are told, the bytes that are read of each, and how long looking for them can take.
+# Nobody is charged for it.
+MOST_CHANGES = 200
+LARGEST_CHANGE = 2**20
+CHANGES_SECONDS = 0.5
 # Most files whose digests are listed.
 DIGESTED = 50_000
 # A sandbox that does not send the next piece of a file within this time hangs.

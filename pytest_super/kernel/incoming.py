@@ -142,6 +142,7 @@ FILE_ANSWERS: dict[str, Type] = {
     ),
     "clock": number(LATEST),
     "changed": record(found=listed(pair(PATH, PATH), 10_000), is_complete=flag),
+    "changes": optional(mapping(INNER_PATH, text(LONGEST_FILE_NAME), 1000)),
     "search": record(
         folder=PATH, found=listed(pair(PATH, COUNT), 10_000), files=COUNT, lines=COUNT, is_complete=flag
     ),

@@ -95,7 +95,7 @@ def step_cells(step: Step, pause: float | None) -> Iterator[Cell]:
     if step.action.type == "execute":
         yield code(f"cell-{step.number}", step)
     else:
-        changed = f"changed files: {named(step.files, MOST_FILES)}" if step.files else ""
+        changed = f"changed files: {named(list(step.files), MOST_FILES)}" if step.files else ""
         text = "\n\n".join(part for part in (content_of(step), step.observation, changed) if part)
         yield raw(f"action-{step.number}", text)
 

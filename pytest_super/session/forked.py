@@ -11,6 +11,9 @@ from pytest_super.model.request_difference import RequestDifference, without_equ
 from pytest_super.store.trajectory import read_trajectory
 from pytest_super.words import counted, one_line
 
+# Of the digest of a file.
+DIGITS = 12
+
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
@@ -26,21 +29,24 @@ def recorded_steps(start: str, task: str) -> list[Step]:
 def replayed_otherwise(recorded: Sequence[Step], replayed: Sequence[Step]) -> str:
     """The first step that is not as recorded, and how it differs; "" if all are."""
     for before, now in zip_longest(recorded, replayed[: len(recorded)]):
-        was, is_ = compared_lines(before), compared_lines(now)
+        knows_files = now is None or None not in (before.files, now.files)
+        was, is_ = compared_lines(before, knows_files), compared_lines(now, knows_files)
         if was != is_:
             was, is_ = without_equal(was, is_)
             return str(RequestDifference(place=f"step {before.number}", before=was, now=is_))
     return ""
 
 
-def compared_lines(step: Step | None) -> list[str]:
+def compared_lines(step: Step | None, knows_files: bool) -> list[str]:
     """The action and the observation, without what recorded requests are not compared by, such as durations.
 
-    None is a step that was not taken.
+    And the changed files, unless only one of the steps knows them. None is a step that was not taken.
     """
     if step is None:
         return []
-    return fold(f"{step.action.type}\n{step.action.content}\n{step.observation}")[0].splitlines()
+    shown = fold(f"{step.action.type}\n{step.action.content}\n{step.observation}")[0].splitlines()
+    files = (step.files or {}).items() if knows_files else ()
+    return [*shown, *(f"{path}: {content[:DIGITS] or 'removed'}" for path, content in files)]
 
 
 def fork_lines(forked_from: str, results: Sequence[TrialResult]) -> Iterator[str]:

@@ -55,8 +55,9 @@ class Step:
     """How often in a row the agent has done this action and got this observation, this step included."""
     processes: list[dict[str, Any]] | None = None
     """Processes that have begun or ended since the last cell (see kernel.observed); None if unobserved."""
-    files: list[str] | None = None
-    """Of a whole program: files in the working directory that changed meanwhile; None if nobody looked."""
+    files: dict[str, str] | None = None
+    """Files of the working directory that changed since the step before (see Kernel.changes); None if nobody
+    looked."""
     dropped: dict[str, int] = field(default_factory=dict)
     """How many frames and messages from the sandbox did not fit, by kind (see kernel.incoming)."""
     landmarks: list[int] = field(default_factory=list)

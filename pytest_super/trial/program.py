@@ -6,11 +6,9 @@ import json
 import re
 from collections import Counter
 from dataclasses import dataclass, replace
-from time import time
 from typing import TYPE_CHECKING, Any
 
-from pytest_super.errors import InfrastructureError
-from pytest_super.kernel.cell import CellResult, Outcome, SandboxLostError
+from pytest_super.kernel.cell import CellResult, Outcome
 from pytest_super.kernel.output import CellOutput, output_text
 from pytest_super.trial.observation import observation_of, shown_output
 from pytest_super.words import exit_words
@@ -28,12 +26,6 @@ if TYPE_CHECKING:
 # kernel's client checks whether it has missed the end of the cell.
 TICK = 1.5
 KILL_SECONDS = 10.0
-# Files are dated by a clock that moves in steps.
-CLOCK_STEP = 0.01
-# Nobody is charged for looking at the files.
-LOOK_SECONDS = 2.0
-# Python's own copies of a program's text.
-CACHE = "__pycache__/"
 NOT_FOUND = 127
 EXIT_CODE = re.compile("-?[0-9]{1,9}")
 # The program has empty input and its own session, so that `kill 0` does not kill the kernel. Its output goes
@@ -92,8 +84,6 @@ class ProgramResult:
     """Why there was no program: it is empty if it was started."""
     refused: str = ""
     """See ModelEndpoint.refused."""
-    files: list[str] | None = None
-    """Files in the working directory that have changed, by relative path; None if nobody could look."""
 
     @property
     def observation(self) -> str:
@@ -133,12 +123,12 @@ class Program:
         kernel, budget, endpoint = self._kernel, self._budget, self._endpoint
         given = {"command": command, "environment": dict(environment), "files": dict(files)}
         if endpoint is None:
-            return self._run_and_look(given, listener)
+            return self._run(given, listener)
         given["environment"] = self._serve(endpoint) | dict(environment)
         # The meter stays in use after the program: `close` stops the clock of the endpoint.
         budget.start_metering(lambda: kernel.busy_seconds - endpoint.waiting_seconds)
         try:
-            return self._run_and_look(given, listener)
+            return self._run(given, listener)
         finally:
             kernel.stop_serving()
             endpoint.close()
@@ -150,17 +140,6 @@ class Program:
 
         url = self._kernel.serve(endpoint.answer, registry.CLIENT_HEADERS)
         return registry.environment(url, "none-is-needed")
-
-    def _run_and_look(self, given: Mapping[str, Any], listener: Callable[[str], None]) -> ProgramResult:
-        began = time() - CLOCK_STEP
-        ran = self._run(given, listener)
-        try:
-            found = self._kernel.search_files(
-                self._kernel.workdir, hidden=False, since=began, seconds=LOOK_SECONDS
-            )
-        except (OSError, InfrastructureError, SandboxLostError):
-            return ran
-        return replace(ran, files=[name for name, _ in found.found if CACHE not in name])
 
     def _run(self, given: Mapping[str, Any], listener: Callable[[str], None]) -> ProgramResult:
         cell = CELL.format(given=json.dumps(given))

@@ -77,6 +77,8 @@ class Trial:
         self._listener = self.compute_limit.counted(landmarks.feed)
         self.script: EntrypointScript | None = None
         """What the sandbox expects of the entrypoint; None if the task has none."""
+        self._looks_at_files: bool | None = None
+        """Whether steps say which files they changed; None before the first action."""
         self.doing: Callable[[str], AbstractContextManager[None]] = lambda _: nullcontext()
         """Told of each action, and of each question to the model, while it is under way."""
         self._log = StepLog(record, budget, landmarks, before)
@@ -156,7 +158,8 @@ class Trial:
                 observation, outcome = tool(self.kernel)
         except SandboxLostError as lost:
             return self._finish(action, thought, started, lost.result)
-        return self._add(action, thought, started, observation=observation, outcome=outcome)
+        changed = self._changed_files()
+        return self._add(action, thought, started, observation=observation, outcome=outcome, files=changed)
 
     @whole_step
     def run_program(
@@ -186,7 +189,7 @@ class Trial:
             return self._finish(action, thought, started, lost.result)
         self.stop_reason, self.error = ran.spent, ran.why_spent or None
         self.ran = ran
-        return self._finish(action, thought, started, ran.result, ran.observation, files=ran.files)
+        return self._finish(action, thought, started, ran.result, ran.observation)
 
     @whole_step
     def reject(self, why: str, action: Action | None = None, thought: str = "") -> Step:
@@ -245,7 +248,22 @@ class Trial:
 
     def _begin(self) -> str:
         self._raise_if_over()
+        if self._looks_at_files is None:
+            self._looks_at_files = True
+            self._changed_files()
         return now()
+
+    def _changed_files(self) -> dict[str, str] | None:
+        """Since the last call; None if that is not known."""
+        if not self._looks_at_files:
+            return None
+        try:
+            changed = self.kernel.changes(self.kernel.workdir)
+        except (OSError, SandboxLostError, InfrastructureError):
+            changed = None
+        # Where it takes too long once, it does each time.
+        self._looks_at_files = changed is not None
+        return changed
 
     def _timeout(self) -> float:
         return min(self.budget.limits.cell, self.budget.seconds_left())
@@ -263,13 +281,14 @@ class Trial:
         return self._add(action, thought, started, observation=why, outcome="error")
 
     def _finish(
-        self, action: Action, thought: str, started: str, result: CellResult, shown: str = "", **fields: Any
+        self, action: Action, thought: str, started: str, result: CellResult, shown: str = ""
     ) -> Step:
         if not result.is_running:
             self._landmarks.end_cell()
         # Before the budget is checked: an action that spends it is a step, and the last one.
         shown = shown or observation_of(result)
-        step = self._add(action, thought, started, observation=shown, **cell_fields(result), **fields)
+        fields = {**cell_fields(result), "files": self._changed_files()}
+        step = self._add(action, thought, started, observation=shown, **fields)
         if result.outcome is Outcome.SANDBOX_LOST:
             self.stop_reason = "sandbox_lost"
         elif result.outcome is Outcome.KERNEL_DIED:

@@ -115,7 +115,7 @@ def test_the_files_that_a_program_changes_are_in_its_step(project: CommandProjec
     written = "echo 1 > changed.txt; touch out/new.txt out/__pycache__/m.pyc .hidden"
     project.run(f"{written}; echo 42 > {{answer_file}}", SCRIPT)
     (command,) = (step for step in project.steps() if step["action"]["type"] == "command")
-    assert command["files"] == ["changed.txt", "out/new.txt"]
+    assert list(command["files"]) == ["changed.txt", "out/new.txt"]
     (notebook,) = project.latest.glob("trials/a/*/trajectory.ipynb")
     assert "changed files: changed.txt, out/new.txt" in notebook.read_text()
 

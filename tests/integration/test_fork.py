@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import sys
@@ -194,6 +195,18 @@ def test_a_replayed_step_with_another_observation_is_told(project: ForkProject) 
             "  a: step 2: 'one' -> 'other'",
         ]
     )
+
+
+def test_a_replayed_step_that_leaves_another_file_is_told(project: ForkProject) -> None:
+    project.write("read.txt", "here")
+    project.cells[0] = f"_ = open('copy.txt', 'w').write(open({str(project.path / 'read.txt')!r}).read())"
+    project.record()
+    project.write("read.txt", "gone")
+    project.server.reply(SUBMIT.format(42))
+    project.fork("--step=3")
+    before, now = (hashlib.sha256(text.encode()).hexdigest()[:12] for text in ("here", "gone"))
+    difference = f"step 2: 'copy.txt: {before}' -> 'copy.txt: {now}'"
+    assert (project.result["fork_difference"], project.result["error"]) == (difference, None)
 
 
 def test_an_agent_that_takes_another_step_is_told(project: ForkProject) -> None:

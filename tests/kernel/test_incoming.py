@@ -192,6 +192,8 @@ def test_fields_that_are_in_no_schema_are_left_out() -> None:
         ("list", b'[{"name": "a", "kind": "file", "size": 1, "modified": 1e999}]'),
         ("list", b"[" + b"{}," * 2**20 + b"{}]"),
         ("resolve", b"5"),
+        ("changes", b'{"../a": ""}'),
+        ("changes", b'{"a": 5}'),
         ("search", b'{"folder": "/", "found": [["a"]], "files": 1, "lines": 1, "is_complete": true}'),
     ],
 )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import io
 import math
 import os
@@ -13,7 +14,7 @@ from hypothesis import strategies as st
 
 from pytest_super.kernel.conformance.support import started
 from pytest_super.kernel.inside.filework import open_regular
-from pytest_super.kernel.inside.lookup import OutOfTime, count_lines, search, text_chunks
+from pytest_super.kernel.inside.lookup import OutOfTime, Watch, count_lines, search, text_chunks
 from pytest_super.kernel.providers.local import LocalSandbox
 
 if TYPE_CHECKING:
@@ -40,7 +41,7 @@ def folder(kernel: Kernel, request: pytest.FixtureRequest) -> str:
 
 def found(tree: Path, read: Callable[[str], Any] = open_regular, **asked: Any) -> dict[str, Any]:
     """What the search gives in this process."""
-    defaults = {"name": "*", "text": "", "hidden": True, "since": 0.0, "most": 100}
+    defaults = {"name": "*", "text": "", "hidden": True, "most": 100}
     defaults["seconds"] = math.inf
     return search(str(tree), read, **{**defaults, **asked})
 
@@ -142,14 +143,48 @@ def test_more_files_than_are_named_are_counted(tmp_path: Path) -> None:
     assert (len(result["found"]), result["files"], result["lines"]) == (3, 7, 7)
 
 
-def test_files_that_have_changed_since_a_time_are_found(tmp_path: Path) -> None:
-    for name, seconds in (("old", 1000), ("new", 3000)):
-        (tmp_path / name).write_text(name)
-        os.utime(tmp_path / name, (seconds, seconds))
-    # Its content is old, but it came here later.
-    now = os.lstat(tmp_path / "old").st_ctime
-    assert {"old", "new"} <= {name for name, _ in found(tmp_path, since=now - 1)["found"]}
-    assert found(tmp_path, since=now + 60)["found"] == []
+def changes(watch: Watch, tree: Path, **asked: Any) -> dict[str, str] | None:
+    return watch.changes(str(tree), open_regular, **{"most": 100, "largest": 9, "seconds": math.inf, **asked})
+
+
+def test_a_watch_tells_what_was_made_changed_and_removed_since_the_last_time(tmp_path: Path) -> None:
+    watch = Watch()
+    make(tmp_path, "same", "changed", "removed", ".hidden", "sub/__pycache__/m.pyc")
+    assert changes(watch, tmp_path) == changes(watch, tmp_path) == {}
+    make(tmp_path, "changed", "sub/made", ".hidden", ".git/x", "sub/__pycache__/m.pyc", data=b"there")
+    make(tmp_path, "large", data=b"0123456789")
+    (tmp_path / "removed").unlink()
+    (tmp_path / "link").symlink_to("same")
+    there = hashlib.sha256(b"there").hexdigest()
+    assert changes(watch, tmp_path) == {
+        "changed": there,
+        "large": "10 bytes",
+        "link": "-> same",
+        "removed": "",
+        "sub/made": there,
+    }
+    # Its content and its time are old, but it came here later.
+    os.replace(tmp_path / "same", tmp_path / "changed")
+    assert list(changes(watch, tmp_path) or ()) == ["changed", "same"]
+
+
+def test_a_watch_tells_no_part_of_what_takes_too_long(tmp_path: Path) -> None:
+    watch = Watch()
+    assert changes(watch, tmp_path) == {}
+    make(tmp_path, "a", "b", "c")
+    assert changes(watch, tmp_path, seconds=-1) is None
+    assert list(changes(watch, tmp_path, most=2) or ()) == ["a", "b"]
+
+
+def test_changes_in_a_sandbox_are_told_also_while_a_cell_runs_and_after_the_kernel_died(
+    kernel: Kernel, folder: str
+) -> None:
+    assert kernel.changes(folder) == {}
+    kernel.execute("import time; open('a', 'w').close(); time.sleep(600)", timeout=2)
+    assert list(kernel.changes(folder) or ()) == ["a"]
+    kernel.interrupt()
+    kernel.execute(f"import os; os.unlink('{folder}/a'); os._exit(1)", timeout=30)
+    assert kernel.changes(folder) == {"a": ""}
 
 
 def test_a_search_whose_time_is_over_gives_what_it_has(tmp_path: Path) -> None:

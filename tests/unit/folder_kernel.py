@@ -46,5 +46,5 @@ class FolderKernel(FakeKernel):
             file.write(data)
 
     def search_files(self, path: str = ".", **asked: Any) -> FileSearch:
-        wanted = {"name": "*", "text": "", "hidden": True, "since": 0.0, "most": 1000, "seconds": 60.0}
+        wanted = {"name": "*", "text": "", "hidden": True, "most": 1000, "seconds": 60.0}
         return FileSearch(**search(self.resolve(path), open_regular, **{**wanted, **asked}))

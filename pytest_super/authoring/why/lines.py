@@ -45,8 +45,8 @@ def answer_lines(searched: Searched) -> Iterator[str]:
 
 def lines_of_step(trial: LostTrial, lost: Lost) -> Iterator[str]:
     step = trial.steps[lost.step - 1]
-    if lost.changed is not None:
-        yield one_line(f"  step {step.number} changed {named(lost.changed, MOST_FILES) or 'no file'}")
+    if step.files is not None:
+        yield one_line(f"  step {step.number} changed {named(list(step.files), MOST_FILES) or 'no file'}")
     action = f"{step.action.type}: {step.action.content.strip()}"
     yield f"  step {step.number} was {shortened(one_line(action), LONGEST_ACTION)}"
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any
 
@@ -14,7 +13,6 @@ from pytest_super.agents.registry import AgentSettings, make_gold
 from pytest_super.agents.replay import ReplayAgent, read_steps
 from pytest_super.authoring.tries import try_of
 from pytest_super.errors import SuperError
-from pytest_super.grading.collected import changed_paths, files_below_workdir
 from pytest_super.session.masked_code import prepared_code
 from pytest_super.tasks.paper_item import PaperItem
 
@@ -25,9 +23,6 @@ if TYPE_CHECKING:
     from pytest_super.tasks.task import Task
     from pytest_super.trial.trial import Agent, Trial
 
-# How long the files of a state are looked at, which is no compute time of the trial.
-LOOK_SECONDS = 2.0
-
 
 def replayable(trajectory: Path) -> list[Step]:
     """The steps that are replayed, without submissions. Raises SuperError for one that cannot be."""
@@ -35,24 +30,14 @@ def replayable(trajectory: Path) -> list[Step]:
 
 
 class StateAgent:
-    """Repeats some steps, then gold goes on. Writes what the last of them changed into a file."""
+    """Repeats some steps, then gold goes on."""
 
-    def __init__(self, steps: Sequence[Step], gold: GoldAgent, changed: Path) -> None:
-        self.steps = steps
+    def __init__(self, steps: Sequence[Step], gold: GoldAgent) -> None:
+        self.replaying = ReplayAgent(steps)
         self.gold = gold
-        self.changed = changed
 
     def run(self, trial: Trial) -> None:
-        # One agent for all steps, which knows the open file of SWE-agent's tools.
-        replaying = ReplayAgent(())
-        replaying.steps = list(self.steps[:-1])
-        replaying.run(trial)
-        before = files_below_workdir(trial.kernel, LOOK_SECONDS) if self.steps else None
-        replaying.steps = list(self.steps[-1:])
-        replaying.run(trial)
-        after = files_below_workdir(trial.kernel, LOOK_SECONDS) if self.steps else None
-        if before is not None and after is not None:
-            self.changed.write_text(json.dumps(list(changed_paths(before, after))), encoding="utf-8")
+        self.replaying.run(trial)
         if trial.kernel.is_running:
             trial.interrupt()
         self.gold.run(trial)
@@ -88,4 +73,4 @@ def state_agent(task: Task, probe: Mapping[str, Any]) -> StateAgent:
     gold = make_gold(task, AgentSettings())
     assert isinstance(gold, GoldAgent)
     steps = replayable(Path(probe["trajectory"]))[: probe["steps"]]
-    return StateAgent(steps, gold.going_on(probe["cell"]), Path(probe["changed"]))
+    return StateAgent(steps, gold.going_on(probe["cell"]))

@@ -77,21 +77,14 @@ def try_all(
     wanted = wanted_by_task(searched, known)
     if not wanted:
         return {}
-    data = {
-        id: [
-            {**one.trial.data_of(probe), "changed": str(changed_file(folder, id, place).absolute())}
-            for place, (one, probe) in enumerate(tries.values(), 1)
-        ]
-        for id, tries in wanted.items()
-    }
+    data = {id: [one.trial.data_of(probe) for one, probe in tries.values()] for id, tries in wanted.items()}
     tasks = {one.trial.task.id: one.trial.task for one in searched}
     places = [f"{tasks[id]._path}::{id}" for id in wanted]
     run = run_tries(PLUGIN, ["--super-agent=gold", *options, *places], data, folder)
     outcomes = {}
     for result in last_results(run):
         tried, (one, probe) = list(wanted[result.id].items())[result.epoch - 1]
-        changed = changed_file(folder, result.id, result.epoch)
-        outcomes[tried] = outcome_of(run, result, one.trial, probe, changed)
+        outcomes[tried] = outcome_of(run, result, one.trial, probe)
     return outcomes
 
 
@@ -107,11 +100,7 @@ def wanted_by_task(
     return wanted
 
 
-def changed_file(folder: Path, id: str, place: int) -> Path:
-    return folder / f"{id}-{place}.changed.json"
-
-
-def outcome_of(run: Path, result: TrialResult, trial: Searchable, probe: Any, changed: Path) -> Outcome:
+def outcome_of(run: Path, result: TrialResult, trial: Searchable, probe: Any) -> Outcome:
     steps = read_trajectory(run / result.folder / "trajectory.jsonl")
     # A cell that takes long has further steps, in which it is waited for.
     cells = [step.number for step in steps if step.origin == "agent" and step.action.type == "execute"]
@@ -122,7 +111,6 @@ def outcome_of(run: Path, result: TrialResult, trial: Searchable, probe: Any, ch
         error=last_line(result.agent_error).removesuffix(TASKS_EXTRA),
         answer=json.dumps([submitted_text(steps), [value["found"] for value in result.graded]]),
         landmarks=[None if step is None else sum(number <= step for number in cells) for step in hits],
-        changed=json.loads(changed.read_text(encoding="utf-8")) if changed.is_file() else None,
         difference=trial.difference(probe, steps),
     )
 

@@ -26,8 +26,6 @@ class Outcome:
     """The submission and the values of a grader. Gold that gives the same one each time does not waver."""
     landmarks: Sequence[int | None] = ()
     """For each landmark the number of the step that hit it first, from 1, without pre-executed ones."""
-    changed: Sequence[str] | None = None
-    """The files that the last replayed step changed; None if that is not known."""
     difference: str = ""
     """The first replayed step that is not as recorded, and how it differs."""
 

@@ -36,8 +36,6 @@ class Lost:
     """Its number among the agent's steps, from 1."""
     cell: int
     """The index of the first cell that gold has run."""
-    changed: Sequence[str] | None = None
-    """The files that the step has changed; None if that is not known."""
 
 
 @dataclass(frozen=True)
@@ -117,7 +115,7 @@ class StepSearch:
             again = yield [before, after]
             if not again[before].told() or again[after].told():
                 return CannotTell(f"gold does not end alike after the first {solved} and {missed} steps")
-        return Lost(step=missed, cell=cell, changed=self.tried[State(steps=missed, cell=cell)].changed)
+        return Lost(step=missed, cell=cell)
 
     def is_steady(self) -> bool:
         """Whether gold gave the same answer more than once, and never another one."""

@@ -37,7 +37,10 @@ FRAMES_AT_ONCE = 16
 # A host that is silent for this long is gone, even if the stream is open. Its pings replace the value.
 FIRST_SILENCE = 60.0
 FILE_OPS = frozenset(
-    ("read", "piece", "list", "resolve", "search", "digests", "clock", "changed", "remove", "write", "upload")
+    (
+        *("read", "piece", "list", "resolve", "search", "digests", "clock", "changed", "changes"),
+        *("remove", "write", "upload"),
+    )
 )
 
 

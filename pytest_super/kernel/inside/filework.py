@@ -36,6 +36,7 @@ class FileWork:
         self._send = send
         self._jobs: queue.Queue[dict[str, Any]] = queue.Queue()
         self._incoming: queue.Queue[bytes | None] = queue.Queue()
+        self._watch = lookup.Watch()
 
     def request(self, job: dict[str, Any]) -> None:
         """Queue a job: `op`, `id`, `path` (absolute); a read's `limit` in bytes, a search's arguments."""
@@ -84,7 +85,7 @@ class FileWork:
         self._send_json(job, os.path.realpath(job["path"]))
 
     def _search(self, job: dict[str, Any]) -> None:
-        asked = {field: job[field] for field in ("name", "text", "hidden", "since", "most", "seconds")}
+        asked = {field: job[field] for field in ("name", "text", "hidden", "most", "seconds")}
         self._send_json(job, lookup.search(os.path.realpath(job["path"]), open_regular, **asked))
 
     def _digests(self, job: dict[str, Any]) -> None:
@@ -97,6 +98,10 @@ class FileWork:
     def _changed(self, job: dict[str, Any]) -> None:
         asked = {field: job[field] for field in ("pattern", "since", "most", "seconds")}
         self._send_json(job, lookup.changed(job["path"], **asked))
+
+    def _changes(self, job: dict[str, Any]) -> None:
+        asked = {field: job[field] for field in ("most", "largest", "seconds")}
+        self._send_json(job, self._watch.changes(job["path"], open_regular, **asked))
 
     def _remove(self, job: dict[str, Any]) -> None:
         remove(job["path"])

@@ -37,14 +37,10 @@ def search(
     name: str,
     text: str,
     hidden: bool,
-    since: float,
     most: int,
     seconds: float,
 ) -> dict[str, Any]:
-    """The fields of a files.FileSearch. `read` opens a file; files that it cannot open are skipped.
-
-    `since`: only files whose content or place has changed at this time or later; seconds since 1970.
-    """
+    """The fields of a files.FileSearch. `read` opens a file; files that it cannot open are skipped."""
     deadline = time.monotonic() + seconds
     needle = text.encode("utf-8", "surrogateescape")
     result: dict[str, Any] = {"folder": folder, "found": [], "files": 0, "lines": 0, "is_complete": True}
@@ -52,8 +48,6 @@ def search(
         for path in files_below(folder, hidden):
             check_time(deadline)
             if not has_name(path, name):
-                continue
-            if since and changed_at(os.path.join(folder, path)) < since:
                 continue
             lines = count_in(os.path.join(folder, path), needle, read, deadline) if needle else 0
             if needle and not lines:
@@ -114,6 +108,62 @@ def changed(folder: str, *, pattern: str, since: float, most: int, seconds: floa
     except OutOfTime:
         result["is_complete"] = False
     return result
+
+
+class Watch:
+    """What has changed below a folder each time that somebody asks."""
+
+    def __init__(self) -> None:
+        self._before: dict[str, dict[str, tuple[int, ...]]] = {}
+
+    def changes(
+        self, folder: str, read: Callable[[str], Any], *, most: int, largest: int, seconds: float
+    ) -> dict[str, str] | None:
+        """The files that were made, changed or removed since the last time, with what tells their content.
+
+        That is a digest, the size of a file of more than `largest` bytes, "" for one that is gone. At most
+        `most` files, the first by their names; none the first time. None if looking took too long.
+        """
+        deadline = time.monotonic() + seconds
+        try:
+            now = states_below(folder, deadline)
+            before = self._before.setdefault(folder, now)
+            self._before[folder] = now
+            changed = sorted(path for path in {*before, *now} if before.get(path) != now.get(path))[:most]
+            return {
+                path: told_content(os.path.join(folder, path), read, largest, deadline) if path in now else ""
+                for path in changed
+            }
+        except OutOfTime:
+            return None
+
+
+def states_below(folder: str, deadline: float) -> dict[str, tuple[int, ...]]:
+    """What changes with each file, by relative paths, without hidden files."""
+    found: dict[str, tuple[int, ...]] = {}
+    for path in paths_below(folder):
+        check_time(deadline)
+        name = os.path.relpath(path, folder)
+        if not is_hidden(name):
+            with suppress(OSError):
+                status = os.lstat(path)
+                found[name] = (status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns)
+    return found
+
+
+def is_hidden(name: str) -> bool:
+    return name.startswith(".") or f"{os.sep}." in name
+
+
+def told_content(path: str, read: Callable[[str], Any], largest: int, deadline: float) -> str:
+    try:
+        if os.path.islink(path):
+            return "-> " + os.readlink(path)
+        with read(path) as file:
+            size = os.fstat(file.fileno()).st_size
+            return digest(file, deadline) if size <= largest else f"{size} bytes"
+    except OSError:
+        return ""
 
 
 def paths_below(folder: str) -> Iterator[str]:

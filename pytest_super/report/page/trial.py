@@ -119,7 +119,7 @@ def landmarks_of(result: TrialResult) -> list[ShownLandmark]:
             number=number,
             pattern=shortened(str(found["pattern"]), LONGEST_FACT),
             step=found["step"],
-            is_echo=bool(found["is_echo"]),
+            is_echo=bool(found.get("is_echo")),
         )
         for number, found in enumerate(result.landmarks_found[:MOST_FACTS], 1)
     ]
@@ -171,7 +171,7 @@ def notes_of(step: Step, pause: float | None) -> Iterator[str]:
     if step.omitted_characters:
         yield f"the cell printed {step.omitted_characters:,} characters more, which were not stored"
     if step.files:
-        yield f"changed files: {named(step.files, MOST_FILES)}"
+        yield f"changed files: {named(list(step.files), MOST_FILES)}"
     for kind, source in other_outputs(step):
         if not source:
             yield f"an output that is not shown: {kind}"
