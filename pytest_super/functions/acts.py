@@ -8,6 +8,7 @@ from __future__ import annotations
 import ast
 from contextlib import suppress
 from importlib import import_module
+from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pytest_super.functions.definitions import definitions, find
@@ -110,7 +111,7 @@ def nodes_of(trees: Iterable[ast.AST]) -> Iterator[ast.AST]:
 
 
 def names_in(trees: Iterable[ast.AST]) -> dict[str, str]:
-    """What the names of imports mean."""
+    """What the names of imports mean, and other names for these."""
     names = {"__builtins__": "builtins", "exit": "builtins.exit", "quit": "builtins.quit"}
     for node in nodes_of(trees):
         if isinstance(node, ast.Import):
@@ -118,6 +119,9 @@ def names_in(trees: Iterable[ast.AST]) -> dict[str, str]:
             names |= {one.name.partition(".")[0]: one.name.partition(".")[0] for one in node.names}
         elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
             names |= {one.asname or one.name: f"{node.module}.{one.name}" for one in node.names}
+    for node in nodes_of(trees):
+        if isinstance(node, ast.Assign) and isinstance(node.value, ast.Name) and node.value.id in names:
+            names |= {one.id: names[node.value.id] for one in node.targets if isinstance(one, ast.Name)}
     return names
 
 
@@ -127,10 +131,12 @@ def meaning(node: ast.expr, names: dict[str, str]) -> str:
     while isinstance(node, ast.Attribute):
         parts.append(node.attr)
         node = node.value
-    if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "__import__":
-        base = text_of(node.args[0]) if node.args else ""
-    else:
-        base = names.get(node.id, "") if isinstance(node, ast.Name) else ""
+    base = names.get(node.id, "") if isinstance(node, ast.Name) else ""
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.args:
+        if node.func.id == "__import__":
+            base = text_of(node.args[0])
+        elif node.func.id == "vars" and (of := meaning(node.args[0], names)):
+            base = f"{of}.__dict__"
     return ".".join([base, *reversed(parts)]) if base else ""
 
 
@@ -171,6 +177,12 @@ def is_guarded(dotted: str) -> bool:
     if module in STANDARD:
         return hasattr(import_module(module), name)
     return name in OTHERS.get(module, ())
+
+
+def is_before(path: str) -> bool:
+    """Whether a file of this name is imported instead of a module that graders use."""
+    stem = PurePosixPath(path).stem
+    return stem in STANDARD or stem in OTHERS or stem in WHOLE
 
 
 def has(module: str, name: str) -> bool:

@@ -38,6 +38,8 @@ class ChangedCode(NamedTuple):
     acts: Acts | None
     """What it does that its original does not; None if it cannot be read."""
     why: str = ""
+    is_new: bool = False
+    """Whether the agent has made it."""
 
 
 def originals_in(kernel: Kernel, collected: Collected, before: Files | None) -> dict[str, Original] | None:
@@ -66,6 +68,7 @@ def changed_code(archive: Path, originals: Mapping[str, Original]) -> list[Chang
 def read_code(path: str, original: Original, data: bytes) -> ChangedCode:
     try:
         refuse_too_large(path, len(original.data), len(data))
-        return ChangedCode(path, acts_of(path, original.data, data, original.targets))
+        acts = acts_of(path, original.data, data, original.targets)
+        return ChangedCode(path, acts, is_new=not original.data)
     except (SourceError, InfrastructureError) as error:
         return ChangedCode(path, None, str(error))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING
 
+from pytest_super.functions.acts import is_before
 from pytest_super.integrity.look import Look, Seen
 from pytest_super.metrics.distinctive import Figure, chance_of, distinctive_values, numbers_in
 from pytest_super.tasks.paper import graded_commands
@@ -26,6 +27,9 @@ MOST_EXPECTED = 0.05
 def replaced_modules(traces: Traces) -> Iterator[Seen]:
     for path, acts in read_files(traces):
         yield from seen(path, acts.replaced)
+    for one in traces.code or ():
+        if one.is_new and is_before(one.path):
+            yield Seen(f"{one.path} is imported instead of {PurePosixPath(one.path).stem}")
 
 
 def early_ends(traces: Traces) -> Iterator[Seen]:
