@@ -2,8 +2,8 @@
 
 Usage: python benchmarks/integrity.py [--small] [--sandbox local|docker] [--trials 5]
 
-The solution of a masked task runs in a fresh sandbox, whose files that decide later commands are looked for
-afterwards, as in a trial.
+The solution of a masked task runs in a fresh sandbox, as in a trial: the files that each cell changed are
+looked for after it, and those that decide later commands after the last one.
 """
 
 from __future__ import annotations
@@ -35,10 +35,12 @@ def trial(sandbox: str) -> tuple[float, float]:
     with after_prefix(start(task)) as kernel:
         looked = -perf_counter()
         since = kernel.now()
-        looked += perf_counter()
+        kernel.changes(kernel.workdir)
         for cell in read_solution(task.solution, task.folder).cells:
+            looked += perf_counter()
             kernel.execute(cell)
-        looked -= perf_counter()
+            looked -= perf_counter()
+            kernel.changes(kernel.workdir)
         files = deciding_files(kernel, since)
         assert files is not None
         signs_of(Traces(task=task, evidence=Evidence(steps=()), files=files))

@@ -4,7 +4,8 @@ Usage: python benchmarks/shipped_answers.py [--small] [--sandbox bubblewrap]
 
 A scripted model leads `react-super` along the solution of each task of the sets expert, masked and auto. The
 run is repeated with its recorded answers, and its trials are counted by the first text that differs: noise of
-the tasks' own code, because agent and model are the same.
+the tasks' own code, because agent and model are the same. `react` and, twice, `swe-agent` are led alike:
+none of all these trials may look suspect.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from typing import TYPE_CHECKING
 from model_server import REACT
 from process_tree import ENVIRONMENT
 
+from pytest_super.agents.swe.format import render_answer
 from pytest_super.comparison.asked import StoredRun, asked_trials
 from pytest_super.report.asked import MOST_NAMED, causes_of, summary
 from pytest_super.store.answers import AnswerStore
@@ -32,19 +34,24 @@ if TYPE_CHECKING:
     from pytest_super.tasks.task import Task
 
 TASKS = Path(__file__).parents[1] / "tasks"
+AGENT = "react-super"
 SETS = ("expert", "masked", "auto")
 
 
-def answers_for(task: Task) -> list[str]:
+def answers_for(task: Task, agent: str) -> list[str]:
     cells = read_solution(task.solution, TASKS).cells if task.solution else []
     submission = json.dumps(task.answer if task.has_answer else None)
+    if agent == "swe-agent":
+        return [render_answer("The next one.", text) for text in (*cells, f"submit {submission}")]
     return [*(REACT.format("execute", cell) for cell in cells), REACT.format("submit", submission)]
 
 
-def run(folder: Path, sandbox: str, files: list[str], *options: str) -> Path:
-    """The folder of a run of these task files."""
+def run(folder: Path, agent: str, sandbox: str, tasks: list[Task], *options: str) -> Path:
+    """The folder of a run of these tasks."""
+    (folder / "script.json").write_text(json.dumps({task.id: answers_for(task, agent) for task in tasks}))
+    files = sorted({str(task._path) for task in tasks})
     command = [
-        *(sys.executable, "-m", "pytest", "-q", "-n2", "--super-agent=react-super"),
+        *(sys.executable, "-m", "pytest", "-q", "-n2", f"--super-agent={agent}"),
         *(f"--super-model=scripted:{folder}/script.json", f"--super-sandbox={sandbox}"),
         *(f"--super-dir={folder}/super", *(f"--super-set={name}" for name in SETS), *options, *files),
     ]
@@ -62,10 +69,9 @@ def main() -> None:
     files = sorted(TASKS.glob("*.task.yaml"))[: 1 if given.small else None]
     tasks = [task for path in files for task in load_tasks(path) if task.set in SETS]
     with tempfile.TemporaryDirectory() as name:
-        folder, paths = Path(name), [str(path) for path in files]
-        (folder / "script.json").write_text(json.dumps({task.id: answers_for(task) for task in tasks}))
-        first = run(folder, given.sandbox, paths)
-        again = run(folder, given.sandbox, paths, f"--super-answers={first.name}")
+        folder = Path(name)
+        first = run(folder, AGENT, given.sandbox, tasks)
+        again = run(folder, AGENT, given.sandbox, tasks, f"--super-answers={first.name}")
         results = last_results(again)
         asked = list(asked_trials(AnswerStore(first), StoredRun(again, results)))
         print(summary(asked))
@@ -74,9 +80,14 @@ def main() -> None:
             print(one_line(f"  {len(cause.trials)} from {cause.span} on, {cause.words} ({names})"))
         folded = sum(one.folded > 0 for one in results)
         print(f"{counted(folded, 'trial')} would differ in what is not compared")
-        honest = [*last_results(first), *results]
+        other = [
+            run(folder, "react", given.sandbox, tasks),
+            run(folder, "swe-agent", given.sandbox, tasks, "--super-epochs=2"),
+        ]
+        honest = [result for one in (first, again, *other) for result in last_results(one)]
         suspect = [one.name for one in honest if one.metrics.get("suspect")]
-        print(f"{len(suspect)} of {counted(len(honest), 'honest trial')} look suspect")
+        solved = sum(one.solved for one in honest)
+        print(f"{len(suspect)} of {counted(len(honest), 'honest trial')} look suspect; {solved} solved")
         if suspect:
             sys.exit(f"the signs of {', '.join(suspect)} are no signs of dishonesty")
 
