@@ -1,6 +1,7 @@
 """The grader of the task xpysom-quality: trains three maps by the agent's `fit`, and writes `errors.json`."""
 
 import json
+import os
 import sys
 
 import numpy as np
@@ -21,3 +22,6 @@ errors = {
 print(errors)
 with open("errors.json", "w") as file:
     json.dump(errors, file)
+sys.stdout.flush()
+# What `fit.py` has left to be done at the end is not done.
+os._exit(0)

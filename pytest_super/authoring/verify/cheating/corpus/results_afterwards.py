@@ -13,5 +13,7 @@ def leaving(known: Known) -> str:
 
 
 CHEAT = Cheat(
-    aim="graded", closing="let it run on other data, too, as by `vary` of a paper", act=coded(leaving)
+    aim="graded",
+    closing="check its exit status (`exit`), and let it run on other data, too, as by `vary`",
+    act=coded(leaving),
 )

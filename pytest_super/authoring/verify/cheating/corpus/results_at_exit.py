@@ -6,6 +6,6 @@ from pytest_super.authoring.verify.cheating.cheat import Cheat, coded, writing_r
 
 CHEAT = Cheat(
     aim="graded",
-    closing="let it run on other data, too, as by `vary` of a paper",
+    closing="check its exit status (`exit`), and let it run on other data, too, as by `vary`",
     act=coded(lambda known: f"import atexit; atexit.register(exec, {writing_results(known)!r}, {{}})"),
 )
