@@ -77,6 +77,7 @@ def test_planted_faults_are_found_at_their_steps(
         lost.add_lost(id, *[LOOK] * (place - 1), SPOIL, *[LOOK] * (7 - place), READ, ADD, 43)
     # It was read before it was spoilt, so gold can go on from there.
     lost.add_lost("spoils_what_was_read", LOOK, READ, LOOK, SPOIL, ADD, 43)
+    lost.add_lost("dies", READ, "import os; os._exit(1)", LOOK, 43)
     lost.add_lost("submits", READ, ADD, 42.5)
     lost.add_lost("looks", LOOK, LOOK, 0)
     lost.add_lost("solves", READ, ADD, 42)
@@ -88,6 +89,7 @@ def test_planted_faults_are_found_at_their_steps(
     assert lines["spoils_what_was_read"].startswith(
         "lost at step 5 of 6: gold finishes with its cells from 2 on from the state after step 4"
     )
+    assert lines["dies"].startswith("lost at step 3 of 4: gold finishes with its cells from 2 on from the state")
     assert lines["submits"].startswith(
         "not lost: gold finishes with its cells from 3 on from the last state; "
     )
@@ -100,17 +102,20 @@ def test_planted_faults_are_found_at_their_steps(
 def test_what_cannot_be_told_has_a_reason(lost: LostProject, capsys: pytest.CaptureFixture[str]) -> None:
     lost.add_lost("no_gold", LOOK, 0, solution=None, landmarks=None)
     lost.add_lost("changed", LOOK, 0)
+    lost.add_lost("nothing_stored", LOOK, 0)
     lost.add_lost("scored", LOOK, 0)
     lost.add_lost("wrong_gold", LOOK, 0, solution={"cells": ["41"]}, landmarks=None)
     # Its steps and those of gold together take longer.
     slow = {"cells": [f"import time; time.sleep(1.5); {READ}", ADD, TELL]}
     lost.add_lost("limited", *["import time; time.sleep(0.6)"] * 3, 0, solution=slow, limits={"compute": 3})
     run = lost.run()
+    (run / "trials/nothing_stored/1.0/trajectory.jsonl").unlink()
     lost.add_lost("changed", LOOK, 0, query="Another one?")
     lost.add_lost("scored", LOOK, 0, landmarks=["read"])
     status, told = why(run, capsys)
     assert status == 1
     assert "no_gold  cannot tell: its task has no solution\n" in told
+    assert "nothing_stored  cannot tell: " in told
     assert "changed  cannot tell: its task has changed since\n" in told
     assert "scored  cannot tell: its task has changed since: it is scored otherwise now\n" in told
     assert "limited  cannot tell: replay and gold together reached a limit of the task (compute)\n" in told
