@@ -37,6 +37,12 @@ def blocks_in(language: str) -> list[Any]:
     return [pytest.param(block, id=f"{block.page}-{number}") for number, block in enumerate(chosen)]
 
 
+def page_path(name: str) -> Path:
+    """A page of the documentation, by the name of its file."""
+    (found,) = (ROOT / "docs").rglob(name)
+    return found
+
+
 def example(file: str, name: str) -> str:
     (found,) = [block for block in BLOCKS if block.page == file and block.mark == f"test: {name}"]
     return found.text

@@ -1,4 +1,4 @@
-"""The table of a result's fields in docs/results.md, made of their declarations.
+"""The table of a result's fields in docs/reference/results.md, made of their declarations.
 
 `python -m tests.result_table` writes it anew.
 """
@@ -17,7 +17,7 @@ from pytest_super.store.results import TrialResult, stored_fields
 if TYPE_CHECKING:
     from pytest_super.store.result_fields import Field
 
-PAGE = Path(__file__).parents[1] / "docs" / "results.md"
+PAGE = Path(__file__).parents[1] / "docs/reference/results.md"
 HEAD = "| field | type | meaning | shown in |\n|---|---|---|---|\n"
 KINDS = {
     str: "text", int: "whole number", float: "number", bool: "true or false", list: "list", dict: "object",

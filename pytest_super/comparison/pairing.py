@@ -1,6 +1,6 @@
 """Trials of a candidate that are paired with trials of its baseline: those of the same task and epoch.
 
-They are, if the candidate got the recorded answers of the baseline: see docs/answers.md.
+They are, if the candidate got the recorded answers of the baseline: see docs/reference/answers.md.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """What a failed model call means: for the call, for its trial and for the run.
 
-docs/models.md has the table: which calls are retried, which trials are errors, which runs stop.
+docs/reference/models.md has the table: which calls are retried, which trials are errors, which runs stop.
 
 Only the HTTP status, the provider's codes and the classes of exceptions decide. The provider's sentences do
 not: they change with every version, and they can quote the prompt, which an agent or a sandbox wrote.

@@ -1,4 +1,4 @@
-"""The model's answers of a trial, with what was asked, as `answers.jsonl` in its folder: docs/answers.md.
+"""The model's answers of a trial, with what was asked: `answers.jsonl` (docs/reference/answers.md).
 
 A request is stored as its parts, each once, with the part before it; its last part names the request.
 """

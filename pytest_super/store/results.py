@@ -52,7 +52,7 @@ NOT_JUNIT = Field(junit=False)
 class TrialResult:
     """Everything that is stored about one trial, as plain JSON values, because it crosses processes.
 
-    Each field is declared here alone (see `result_fields`). Its text is that of docs/results.md.
+    Each field is declared here alone (see `result_fields`). Its text is that of docs/reference/results.md.
     """
 
     id: Annotated[str, ELSEWHERE]

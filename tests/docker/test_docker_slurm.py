@@ -1,4 +1,4 @@
-"""Workers on the nodes of a Slurm cluster, as docs/xdist.md starts them: three nodes on this machine."""
+"""Workers on the nodes of a Slurm cluster, as docs/reference/xdist.md starts them: three on this machine."""
 
 from __future__ import annotations
 

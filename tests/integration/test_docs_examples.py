@@ -6,7 +6,7 @@ import json
 from typing import TYPE_CHECKING
 
 from pytest_super.cli import main
-from tests.pages import ROOT, blocks_of, example
+from tests.pages import blocks_of, example, page_path
 
 if TYPE_CHECKING:
     import pytest
@@ -65,7 +65,7 @@ def test_the_fixtures_work(project: Project) -> None:
 
 
 def test_the_hooks_work(project: Project) -> None:
-    project.write("conftest.py", "\n".join(block.text for block in blocks_of(ROOT / "docs" / "hooks.md")))
+    project.write("conftest.py", "\n".join(block.text for block in blocks_of(page_path("hooks.md"))))
     project.add_task("t")
     project.add_task("wrong", answer=0)
     result = project.run("-s", agent="quick")

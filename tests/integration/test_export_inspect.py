@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 pytestmark = [pytest.mark.long, pytest.mark.network]
 
-# The version that docs/exporting.md names, and a library that it needs without saying so.
+# The version that docs/reference/exporting.md names, and a library that it needs without saying so.
 INSPECT = ("inspect-ai==0.3.285", "openai>=3.4")
 # Prints what Inspect has read of a log, and writes it anew in both of its forms.
 READ = """

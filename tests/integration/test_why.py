@@ -89,7 +89,7 @@ def test_planted_faults_are_found_at_their_steps(
     assert lines["spoils_what_was_read"].startswith(
         "lost at step 5 of 6: gold finishes with its cells from 2 on from the state after step 4"
     )
-    assert lines["dies"].startswith("lost at step 3 of 4: gold finishes with its cells from 2 on from the state")
+    assert lines["dies"].startswith("lost at step 3 of 4: gold finishes with its cells from 2 on ")
     assert lines["submits"].startswith(
         "not lost: gold finishes with its cells from 3 on from the last state; "
     )

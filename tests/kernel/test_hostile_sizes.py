@@ -28,7 +28,7 @@ pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="memory is read 
 # Of each kind one is for every change, and the largest are for every night.
 SLOW, LONG = pytest.mark.slow, pytest.mark.long
 MIB = 2**20
-# docs/sandboxes.md, what comes out
+# docs/reference/sandboxes.md, what comes out
 BOUND = 256 * MIB
 
 

@@ -1,11 +1,11 @@
-"""What a change of the harness would have touched of the published trials, as docs/evidence.md states it."""
+"""What a change of the harness would have touched of the published trials, as docs states it."""
 
 from __future__ import annotations
 
-from pathlib import Path
 from statistics import median
 from typing import TYPE_CHECKING
 
+from tests.pages import page_path
 from tests.published.trajectories import expert_trajectories
 
 if TYPE_CHECKING:
@@ -57,5 +57,5 @@ def rows() -> Iterator[str]:
 
 
 def test_the_page_states_what_changes_would_have_touched() -> None:
-    page = (Path(__file__).parents[2] / "docs" / "evidence.md").read_text(encoding="utf-8").splitlines()
-    assert [row for row in rows() if row not in page] == []
+    lines = page_path("evidence.md").read_text(encoding="utf-8").splitlines()
+    assert [row for row in rows() if row not in lines] == []

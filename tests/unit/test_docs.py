@@ -28,7 +28,7 @@ from pytest_super.store.results import TrialResult
 from pytest_super.store.trajectory import Step
 from pytest_super.tasks import grade, loading, paper, task, yaml_reader
 from pytest_super.tasks.sandbox_spec import SandboxSpec
-from tests.pages import BLOCKS, PAGES, ROOT, Block, blocks_in
+from tests.pages import BLOCKS, PAGES, ROOT, Block, blocks_in, page_path
 from tests.result_table import with_table
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
 
 def page(name: str) -> str:
-    return (ROOT / "docs" / name).read_text(encoding="utf-8")
+    return page_path(name).read_text(encoding="utf-8")
 
 
 def section(name: str, title: str) -> str:
@@ -280,7 +280,7 @@ def test_versions_of_litellm_that_stole_credentials_are_not_installed(version: s
     assert not litellm.specifier.contains(version)
 
 
-TESTS = re.findall(r"`([\w/]+\.py)::(\w+)`", (ROOT / "docs/reliability.md").read_text(encoding="utf-8"))
+TESTS = re.findall(r"`([\w/]+\.py)::(\w+)`", page("reliability.md"))
 
 
 @pytest.mark.parametrize(("file", "name"), sorted(set(TESTS)))

@@ -28,6 +28,7 @@ from pytest_super.store.results import TrialResult
 from pytest_super.store.trajectory import Action, Step
 from pytest_super.store.trial_folder import TrialFolder
 from pytest_super.tasks.task import Task
+from tests.pages import page_path
 from tests.stored import a_result, a_run, a_step, add_trial, append_line
 
 if TYPE_CHECKING:
@@ -185,8 +186,8 @@ def test_a_rerun_replaces_the_trial_whose_worker_died(tmp_path: Path) -> None:
 
 
 def test_the_columns_are_those_that_the_page_names(tmp_path: Path) -> None:
-    page = (Path(__file__).parents[2] / "docs/results.md").read_text(encoding="utf-8")
-    listed = page.partition("### results.jsonl")[2].partition("\n### ")[0]
+    text = page_path("results.md").read_text(encoding="utf-8")
+    listed = text.partition("### results.jsonl")[2].partition("\n### ")[0]
     named = re.findall(r"^\| `(\w+)` \| (?:text|whole number|number|true or false)\b", listed, re.MULTILINE)
     [row] = table(stored_trial(tmp_path, a_result()), tmp_path)
     assert [name for name in row if not name.startswith("metric_")] == ["run", *named]

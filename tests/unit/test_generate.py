@@ -33,6 +33,7 @@ from pytest_super.errors import InfrastructureError, SuperError
 from pytest_super.model.completion import BudgetSpentError, Completion, FilteredError, ModelError
 from pytest_super.sources.tree import LONGEST_FILE, Tree, legible
 from pytest_super.tasks.loading import load_tasks
+from tests.pages import page_path
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -863,8 +864,8 @@ def test_numbers_that_make_no_sense_are_refused(
 
 
 def test_every_reason_is_described() -> None:
-    page = (Path(__file__).parents[2] / "docs" / "generating.md").read_text(encoding="utf-8")
-    described = [line.split("`")[1] for line in page.splitlines() if line.startswith("| `")]
+    text = page_path("generating.md").read_text(encoding="utf-8")
+    described = [line.split("`")[1] for line in text.splitlines() if line.startswith("| `")]
     assert [name for name in described if name in REASONS] == list(REASONS)
 
 

@@ -1,4 +1,4 @@
-"""docs/design.md shows the structure of the code: its tree, and which floor imports which."""
+"""docs/maintainers/design.md shows the structure of the code: its tree, and which floor imports which."""
 
 from __future__ import annotations
 
@@ -12,13 +12,14 @@ from typing import TYPE_CHECKING
 import pytest
 
 from pytest_super.model.protocols.registry import CLIENT_HEADERS, KEY_HEADERS, PROTOCOLS, ROUTES
+from tests.pages import page_path
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
 ROOT = Path(__file__).parents[2]
 PACKAGE = "pytest_super"
-DESIGN = (ROOT / "docs" / "design.md").read_text(encoding="utf-8")
+DESIGN = page_path("design.md").read_text(encoding="utf-8")
 
 
 def name_of(file: Path) -> str:
@@ -48,7 +49,7 @@ def block_after(heading: str) -> list[str]:
     """The lines of the first fenced block after a heading of the page."""
     after = DESIGN.partition(f"\n{heading}\n")[2]
     found = re.search(r"```text\n(.*?)```", after, re.DOTALL)
-    assert found, f"docs/design.md has no block after {heading!r}"
+    assert found, f"docs/maintainers/design.md has no block after {heading!r}"
     return [line for line in found[1].splitlines() if line.strip()]
 
 

@@ -180,7 +180,7 @@ def skeleton(id: str, notebook: str) -> str:
         "answer_unknown": True,
         "solution": {"notebook": notebook},
     }
-    note = "# TODO: `repository`, and the answer in place of `answer_unknown`; see docs/task-format.md.\n"
+    note = "# TODO: `repository`, and the answer instead of `answer_unknown`; see task-format.md.\n"
     return note + to_yaml(fields)
 
 

@@ -1,7 +1,7 @@
 """What a protocol of the model door says and does; nothing outside this folder names one.
 
 A request in a protocol that the provider does not speak is converted to chat completions, and the whole
-answer back: see `What programs speak` in docs/models.md.
+answer back: see `What programs speak` in docs/reference/models.md.
 """
 
 from __future__ import annotations

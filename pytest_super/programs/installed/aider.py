@@ -1,4 +1,4 @@
-"""aider. Seen: docs/agents/aider.md."""
+"""aider. Seen: docs/reference/agents/aider.md."""
 
 from pytest_super.programs.installed.agent import InstalledAgent
 from pytest_super.programs.installed.packages import PipPackages

@@ -1,4 +1,4 @@
-"""Anthropic's Claude Code. Seen: docs/agents/claude-code.md."""
+"""Anthropic's Claude Code. Seen: docs/reference/agents/claude-code.md."""
 
 from pytest_super.programs.installed.agent import InstalledAgent
 from pytest_super.programs.installed.packages import NpmPackage

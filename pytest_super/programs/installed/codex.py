@@ -1,4 +1,4 @@
-"""OpenAI's Codex CLI. Seen: docs/agents/codex.md."""
+"""OpenAI's Codex CLI. Seen: docs/reference/agents/codex.md."""
 
 from pytest_super.programs.installed.agent import InstalledAgent
 from pytest_super.programs.installed.packages import NpmPackage

@@ -1,4 +1,4 @@
-"""Google's Gemini CLI. Seen: docs/agents/gemini-cli.md."""
+"""Google's Gemini CLI. Seen: docs/reference/agents/gemini-cli.md."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""mini-swe-agent. Seen: docs/agents/mini-swe-agent.md."""
+"""mini-swe-agent. Seen: docs/reference/agents/mini-swe-agent.md."""
 
 from pytest_super.programs.installed.agent import InstalledAgent
 from pytest_super.programs.installed.packages import PipPackages

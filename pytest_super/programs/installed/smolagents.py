@@ -1,4 +1,4 @@
-"""The CodeAgent of smolagents. Seen: docs/agents/smolagents.md."""
+"""The CodeAgent of smolagents. Seen: docs/reference/agents/smolagents.md."""
 
 from pytest_super.programs.installed.agent import InstalledAgent
 from pytest_super.programs.installed.packages import PipPackages
