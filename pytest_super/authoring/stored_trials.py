@@ -19,8 +19,6 @@ if TYPE_CHECKING:
 
 def stored_trials(run: Path, names: Collection[str]) -> list[TrialResult]:
     """Of a run, by the names of tasks or trials; all without names. Raises SuperError."""
-    if not (run / "run.json").is_file():
-        raise SuperError(f"there is no run in {run}: name a folder with run.json")
     try:
         results = last_results(run)
     except UNREADABLE as error:

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pytest_super.commands.compare import add_max_regression
+from pytest_super.commands.stored_run import add_run, run_of
 from pytest_super.errors import SuperError
 from pytest_super.option_types import Epochs, epochs
 from pytest_super.statistics import require_scipy
@@ -25,7 +26,7 @@ HELP = "write, show or check the baseline of later runs"
 def add_arguments(parser: ArgumentParser) -> None:
     actions = parser.add_subparsers(dest="action", required=True, metavar="ACTION")
     update = actions.add_parser("update", help="write a run's trials into the file, in place of its content")
-    update.add_argument("run_folder", type=Path, metavar="RUN", help="the folder of a stored run")
+    add_run(update)
     update.add_argument(
         "--add",
         action="store_true",
@@ -57,9 +58,9 @@ def run(arguments: Namespace) -> int:
     from pytest_super.report.comparison import plan_lines, side_lines
 
     if arguments.action == "update" and arguments.add:
-        add(arguments.file, arguments.run_folder, with_answers=arguments.with_answers)
+        add(arguments.file, run_of(arguments), with_answers=arguments.with_answers)
     elif arguments.action == "update":
-        write_whole(arguments.file, arguments.run_folder, with_answers=arguments.with_answers)
+        write_whole(arguments.file, run_of(arguments), with_answers=arguments.with_answers)
     side = read_baseline(arguments.file)
     if arguments.action != "check":
         for line in side_lines(side):

@@ -4,6 +4,7 @@ from argparse import ArgumentParser, Namespace
 from collections.abc import Iterator
 from pathlib import Path
 
+from pytest_super.commands.stored_run import NAMES, add_directory
 from pytest_super.option_types import points
 from pytest_super.statistics import require_scipy
 
@@ -11,8 +12,9 @@ HELP = "compare two runs: better, worse, or cannot tell"
 
 
 def add_arguments(parser: ArgumentParser) -> None:
-    parser.add_argument("baseline", type=Path, help="the folder of a run, or a baseline file")
-    parser.add_argument("candidate", type=Path, help="the same, of what is compared with it")
+    parser.add_argument("baseline", metavar="BASELINE", help=f"{NAMES}, or a baseline file")
+    parser.add_argument("candidate", metavar="CANDIDATE", help="the same, of what is compared with it")
+    add_directory(parser)
     add_max_regression(parser)
 
 
@@ -32,11 +34,12 @@ def run(arguments: Namespace) -> int:
     from pytest_super.comparison.comparison import compare
     from pytest_super.report.comparison import comparison_lines
     from pytest_super.statistics.decision import REGRESSED
+    from pytest_super.store.stored_runs import find_side
 
-    found = compare(
-        read_side(arguments.baseline), read_side(arguments.candidate), arguments.max_regression / 100
-    )
-    for line in (*comparison_lines(found), *asked_between(arguments.baseline, arguments.candidate)):
+    sides = [find_side(arguments.dir, name) for name in (arguments.baseline, arguments.candidate)]
+    baseline, candidate = map(read_side, sides)
+    found = compare(baseline, candidate, arguments.max_regression / 100)
+    for line in (*comparison_lines(found), *asked_between(*sides)):
         print(line)
     return int(found.verdict == REGRESSED)
 

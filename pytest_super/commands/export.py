@@ -6,6 +6,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from pytest_super.commands.stored_run import NAMES, add_directory, run_of
 from pytest_super.words import printable_line
 
 if TYPE_CHECKING:
@@ -23,22 +24,20 @@ MOST_UNREAD = 20
 def add_arguments(parser: ArgumentParser) -> None:
     parser.epilog = "Exit status: 0 everything is exported, 1 something could not be read or written."
     parser.add_argument(
-        "run_name", nargs="?", default="latest", metavar="RUN", help="an id, a folder, or latest (default)"
+        "run_name", nargs="?", default="latest", metavar="RUN", help=f"{NAMES} (default: latest)"
     )
     parser.add_argument("--format", required=True, choices=FORMATS, help="the form of the other tool")
     parser.add_argument(
         "-o", "--output", type=Path, metavar="PATH", help="the file (atif: the folder); default: RUN.FORMAT"
     )
-    parser.add_argument("--dir", type=Path, default=Path(".super"), help="default: .super")
+    add_directory(parser)
 
 
 def run(arguments: Namespace) -> int:
     from pytest_super.report.export.formats import export_run
-    from pytest_super.store.stored_runs import find_run
     from pytest_super.words import counted
 
-    run = find_run(arguments.dir, arguments.run_name)
-    path, trials = export_run(run, arguments.format, arguments.output)
+    path, trials = export_run(run_of(arguments), arguments.format, arguments.output)
     for line in notes_of(trials):
         print(f"pytest-super: {printable_line(line)}", file=sys.stderr)
     print(f"{path}: {counted(len(trials.results), 'trial')}")

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import os
 import sys
-from pathlib import Path
 from typing import TYPE_CHECKING
 
+from pytest_super.commands.stored_run import add_run, run_of
 from pytest_super.commands.task_files import TASKS, add_tasks, known_tasks
 from pytest_super.errors import SuperError
 
 if TYPE_CHECKING:
     from argparse import ArgumentParser, Namespace
+    from pathlib import Path
 
     from pytest_super.store.results import TrialResult
 
@@ -22,7 +23,7 @@ def add_arguments(parser: ArgumentParser) -> None:
     parser.usage = "%(prog)s RUN TASK --step=K [--tasks PATH] [options of pytest]"
     parser.epilog = "Agent, model and sandbox are those of the run, unless options say otherwise."
     parser.set_defaults(takes_further=True)
-    parser.add_argument("run_folder", type=Path, metavar="RUN", help="the folder of a stored run")
+    add_run(parser)
     parser.add_argument("trial", metavar="TASK", help="a task of the run, or a trial: TASK[EPOCH]")
     parser.add_argument(
         "--step", type=int, required=True, metavar="K", help="the number of the last step that is replayed"
@@ -46,7 +47,7 @@ def run(arguments: Namespace) -> int:
     from pytest_super.authoring.stored_trials import unchanged_task
     from pytest_super.store.answers import AnswerStore
 
-    run_folder = arguments.run_folder.resolve()
+    run_folder = run_of(arguments)
     result = chosen_trial(run_folder, arguments.trial)
     tasks = known_tasks(arguments.tasks or [TASKS], {result.id})
     try:

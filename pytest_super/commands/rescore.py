@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pytest_super.commands.json_file import write_json
 from pytest_super.commands.sandboxes import add_sandbox_arguments, kernel_starter, refuse_sandbox_arguments
+from pytest_super.commands.stored_run import RUNS
 from pytest_super.commands.task_files import known_tasks
 from pytest_super.errors import SuperError
+from pytest_super.store.stored_runs import find_path
 
 if TYPE_CHECKING:
     from argparse import ArgumentParser, Namespace
@@ -28,9 +31,8 @@ def add_arguments(parser: ArgumentParser) -> None:
     parser.add_argument(
         "paths",
         nargs="+",
-        type=Path,
         metavar="PATH",
-        help="a trajectory.jsonl, a published history.ipynb, or a folder with some: a run, its trials, …",
+        help="a run, a trajectory.jsonl, a published history.ipynb, or a folder with some",
     )
     parser.add_argument(
         "--tasks",
@@ -63,6 +65,7 @@ def run(arguments: Namespace) -> int:
     from pytest_super.authoring.rescore.scores import rescore_all
     from pytest_super.authoring.rescore.trials import read_trials
 
+    arguments.paths = [path_of(name) for name in arguments.paths]
     if arguments.write:
         refuse_other_paths(arguments.paths)
     trials, unread = read_trials(arguments.paths)
@@ -80,6 +83,13 @@ def run(arguments: Namespace) -> int:
         write_json(arguments.json, rescore_data(rescored, broken))
     is_whole = write_new_run(arguments, rescored, tasks) if arguments.write else True
     return 0 if is_whole and not broken else 1
+
+
+def path_of(name: str) -> Path:
+    """Where there is nothing, the path itself, which cannot be read."""
+    with suppress(SuperError):
+        return find_path(RUNS, name)
+    return Path(name)
 
 
 def refuse_other_paths(paths: Sequence[Path]) -> None:

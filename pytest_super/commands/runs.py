@@ -3,13 +3,14 @@
 from argparse import ArgumentParser, Namespace
 from pathlib import Path
 
+from pytest_super.commands.stored_run import add_directory
 from pytest_super.option_types import positive
 
 HELP = "list the stored runs, or remove old ones"
 
 
 def add_arguments(parser: ArgumentParser) -> None:
-    parser.add_argument("--dir", type=Path, default=Path(".super"), help="default: .super")
+    add_directory(parser)
     parser.add_argument(
         "--prune", type=positive, metavar="N", help="remove all but the newest N runs and those of baselines"
     )

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from pytest_super.commands.json_file import write_json
 from pytest_super.commands.pytest_options import add_pytest_options, pytest_options
 from pytest_super.commands.sandboxes import kernel_starter
+from pytest_super.commands.stored_run import RUNS
 from pytest_super.commands.task_files import add_paths, valid_tasks
 from pytest_super.options import SETS
 
@@ -30,9 +31,7 @@ def add_arguments(parser: ArgumentParser) -> None:
     )
     add_paths(parser)
     parser.add_argument("--epochs", type=int, default=3, metavar="N", help="runs of each task; by default 3")
-    parser.add_argument(
-        "--run", type=Path, dest="stored", metavar="DIR", help="judge this finished run of gold instead"
-    )
+    parser.add_argument("--run", dest="stored", metavar="RUN", help="judge this finished run of gold instead")
     parser.add_argument(
         "--functions", type=int, metavar="N", help="prove only N functions of each paper, drawn at random"
     )
@@ -84,9 +83,11 @@ def verify_by_gold(tasks: Sequence[Task], arguments: Namespace, *, has_papers: b
     from pytest_super.authoring.verify.gold_run import read_gold, run_gold
     from pytest_super.authoring.verify.verification import verification_data, verification_lines, verify
     from pytest_super.report.live_command import LiveCommand
+    from pytest_super.store.stored_runs import find_run
 
     options = options_of(arguments, has_papers=has_papers)
-    folder = arguments.stored or run_gold(arguments.paths, options, arguments.dir)
+    stored = find_run(RUNS, arguments.stored) if arguments.stored else None
+    folder = stored or run_gold(arguments.paths, options, arguments.dir)
     with LiveCommand(lambda: "reading the trials and what their agents see"):
         verification = verify(tasks, read_gold(folder))
     for line in verification_lines(verification, folder):

@@ -2,17 +2,17 @@
 
 from argparse import ArgumentParser, Namespace
 from contextlib import suppress
-from pathlib import Path
 
+from pytest_super.commands.stored_run import NAMES, add_directory
 from pytest_super.errors import SuperError
 
 HELP = "look at a run, or at two next to each other, in a browser"
 
 
 def add_arguments(parser: ArgumentParser) -> None:
-    parser.add_argument("runs", nargs="*", metavar="RUN", help="an id, a folder, or latest (default)")
-    parser.add_argument("--dir", type=Path, default=Path(".super"), help="default: .super")
-    parser.add_argument("--port", type=int, default=0, help="default: one that is free")
+    parser.add_argument("runs", nargs="*", metavar="RUN", help=f"{NAMES} (default: latest)")
+    add_directory(parser)
+    parser.add_argument("--port", type=int, default=0, metavar="N", help="default: one that is free")
 
 
 def run(arguments: Namespace) -> int:

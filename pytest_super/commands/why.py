@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import shutil
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pytest_super.commands.pytest_options import add_pytest_options, pytest_options
+from pytest_super.commands.stored_run import add_run, run_of
 from pytest_super.commands.task_files import TASKS, add_tasks, known_tasks
 from pytest_super.errors import SuperError
 
@@ -14,17 +14,13 @@ if TYPE_CHECKING:
     from argparse import ArgumentParser, Namespace
 
 HELP = "find the steps at which unsolved trials lost their tasks, or the bodies that are wrong"
-DIRECTORY = Path(".super/why")
 
 
 def add_arguments(parser: ArgumentParser) -> None:
     parser.epilog = "Exit status: 0 each trial has an answer, 1 of some nothing can be told."
-    parser.add_argument("run_folder", type=Path, metavar="RUN", help="the folder of a stored run")
+    add_run(parser)
     parser.add_argument("names", nargs="*", metavar="TASK", help="tasks or trials (default: all unsolved)")
     add_tasks(parser)
-    parser.add_argument(
-        "--dir", type=Path, default=DIRECTORY, metavar="DIR", help=f"for what is tried ({DIRECTORY})"
-    )
     add_pytest_options(parser)
 
 
@@ -36,8 +32,11 @@ def run(arguments: Namespace) -> int:
     from pytest_super.authoring.why.trials import searchable, unsolved_trials
     from pytest_super.store.answers import AnswerStore
 
-    run_folder = arguments.run_folder.resolve()
+    run_folder = run_of(arguments)
     results = unsolved_trials(run_folder, arguments.names)
+    if not results:
+        print(f"{run_folder.name} has no unsolved trial")
+        return 0
     facts = AnswerStore(run_folder).facts()
     tasks = known_tasks(arguments.tasks or [TASKS], {result.id for result in results})
     trials, refused = [], 0
@@ -47,9 +46,7 @@ def run(arguments: Namespace) -> int:
         except SuperError as error:
             refused += 1
             print(refused_line(result.name, str(error)))
-    if not results:
-        print(f"{run_folder.name} has no unsolved trial")
-    folder = arguments.dir / run_folder.name
+    folder = arguments.dir / "why" / run_folder.name
     shutil.rmtree(folder, ignore_errors=True)
     options = pytest_options(arguments)
     # In the same sandboxes as the trials.

@@ -128,10 +128,10 @@ def is_suspect(result: TrialResult) -> bool:
 
 
 def resumed_lines(results: Sequence[TrialResult]) -> Iterator[str]:
-    """How many trials were taken over from which run."""
+    """How many trials were reused from which run."""
     counts = Counter(result.resumed_from for result in results if result.resumed_from)
     for run, count in counts.items():
-        yield f"{counted(count, 'trial')} taken over from {run}, which had run them"
+        yield f"{counted(count, 'trial')} reused from {run}"
 
 
 def unended_lines(results: Sequence[TrialResult], not_run: int) -> Iterator[str]:

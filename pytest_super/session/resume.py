@@ -208,8 +208,8 @@ def taken_line(run: Path) -> str:
     """What a run takes over from an earlier one, and why it runs the others."""
     note = read_note(run / NOTE)
     taken, others = len(note["taken"]), note["others"]
-    line = f"resume: {counted(taken, 'trial') if taken else 'no trial'} taken over from {note['run']}"
+    line = f"resume: {counted(taken, 'trial') if taken else 'no trial'} reused from {note['run']}"
     if not others:
-        return f"{line}, none is left to run"
+        return f"{line}, none left to run"
     why = "; ".join(f"{reason} ({count})" for reason, count in others.items())
     return f"{line}, {counted(sum(others.values()), 'trial')} to run: {why}"

@@ -98,7 +98,8 @@ class Run:
         # For a worker, `latest` could already be another run.
         settings = self.settings
         found = {name: getattr(settings, name) for name in ANSWERS}
-        return {**own, **found, "trajectory": str(settings.for_agent.trajectory or "")}
+        paths = {"trajectory": settings.for_agent.trajectory, "baseline": settings.baseline}
+        return {**own, **found, **{name: str(path or "") for name, path in paths.items()}}
 
 
 # What the controller finds for the settings.
@@ -122,10 +123,11 @@ def open_run(config: pytest.Config, settings: Settings) -> Run:
     """The run of this session. Raises pytest.UsageError."""
     if is_worker(config):
         data = {**config.workerinput["super"]}  # type: ignore[attr-defined]
-        trajectory = data.pop("trajectory")
-        for_agent = replace(settings.for_agent, trajectory=Path(trajectory) if trajectory else None)
+        trajectory, baseline = (path_or_none(data.pop(name)) for name in ("trajectory", "baseline"))
+        for_agent = replace(settings.for_agent, trajectory=trajectory)
         found = {name: data.pop(name) for name in ANSWERS}
-        return Run(settings=replace(settings, for_agent=for_agent, **found), **data)
+        settings = replace(settings, for_agent=for_agent, baseline=baseline, **found)
+        return Run(settings=settings, **data)
     sandbox, note = provider_for(config, settings)
     return Run(
         settings=settings,
@@ -138,6 +140,10 @@ def open_run(config: pytest.Config, settings: Settings) -> Run:
         expected_seconds=seconds_of_latest(settings.directory),
         gateway_token=secrets.token_hex(32),
     )
+
+
+def path_or_none(text: str) -> Path | None:
+    return Path(text) if text else None
 
 
 def run_named(directory: Path, name: str) -> Path:

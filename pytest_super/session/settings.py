@@ -21,9 +21,12 @@ from pytest_super.option_types import LEAST_EPOCHS, MOST_EPOCHS, Epochs, Retriev
 from pytest_super.options import OPTIONS, SETS, SPLITS, value_of
 from pytest_super.programs.installed.agent import Additions
 from pytest_super.redaction import may_hold_secret
+from pytest_super.store.stored_runs import find_path, find_side
 from pytest_super.words import did_you_mean
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from pytest_super.kernel.sandbox import ProgramInImage
     from pytest_super.option_types import Sample
 
@@ -111,7 +114,7 @@ def read_settings(config: pytest.Config) -> Settings:
         epochs=epochs_of(values),
         fail_under=tuple(values["super_fail_under"]),
         must_solve=existing(config, "super_must_solve", values),
-        baseline=absolute(config, "super_baseline", values),
+        baseline=named_by(find_side, config, "super_baseline", values),
         max_regression=values["super_max_regression"],
         drift=values["super_drift"],
         resume=values["super_resume"] or "",
@@ -129,7 +132,7 @@ def read_settings(config: pytest.Config) -> Settings:
         select=values["super_select"],
         for_agent=AgentSettings(
             prompt=prompt_text(config, values),
-            trajectory=trajectory(config, values),
+            trajectory=named_by(find_path, config, "super_trajectory", values),
             retrieval=values["super_retrieval"] or Retrieval(),
             additions=additions(config, values),
         ),
@@ -168,6 +171,19 @@ def epochs_of(values: dict[str, Any]) -> Epochs:
 
 def absolute(config: pytest.Config, key: str, values: dict[str, Any]) -> Path | None:
     return resolved(config, key, values[key]) if values[key] else None
+
+
+def named_by(
+    find: Callable[[Path, str], Path], config: pytest.Config, key: str, values: dict[str, Any]
+) -> Path | None:
+    """What a path or a run's name means now, with links resolved: this run will be `latest`."""
+    if not (name := values[key]):
+        return None
+    path = resolved(config, key, name)
+    try:
+        return find(config.rootpath / values["super_dir"], str(path) if path.exists() else name).resolve()
+    except SuperError as error:
+        raise pytest.UsageError(f"--{key.replace('_', '-')}={name}: {error}") from None
 
 
 def resolved(config: pytest.Config, key: str, text: str) -> Path:
@@ -245,14 +261,6 @@ def sandbox_settings(
         pip_config=existing(config, "super_pip_config", values),
         mounts=dict(parse_mount(text) for text in values["super_mount"]),
     )
-
-
-def trajectory(config: pytest.Config, values: dict[str, Any]) -> Path | None:
-    """The path with links resolved, because `latest` will be this run."""
-    path = absolute(config, "super_trajectory", values)
-    if path is not None and not path.exists():
-        raise pytest.UsageError(f"--super-trajectory: there is no {path}")
-    return None if path is None else path.resolve()
 
 
 def prompt_text(config: pytest.Config, values: dict[str, Any]) -> str | None:

@@ -28,12 +28,38 @@ def run_folders(directory: Path) -> list[Path]:
 
 
 def find_run(directory: Path, name: str) -> Path:
-    """The folder of a stored run: by its id, as `latest`, or by its path. Raises SuperError."""
-    for path in (directory / "runs" / name, Path(name)):
+    """The folder of a stored run: by its id, as `latest`, by its path, or by that of a file in it.
+
+    Raises SuperError.
+    """
+    path = Path(name)
+    for folder in (directory / "runs" / name, path, path.parent):
         # Unlike the method of Path, it raises nothing for a name of any length.
-        if os.path.isfile(path / "run.json"):
-            return path.resolve()
-    raise SuperError(f"there is no run {directory / 'runs' / name}")
+        if os.path.isfile(folder / "run.json") and (folder != path.parent or os.path.isfile(path)):
+            return folder.resolve()
+    raise SuperError(
+        f"there is no run {name}: name the id of a run in {directory / 'runs'}, latest, or the path of a run"
+    )
+
+
+def find_path(directory: Path, name: str) -> Path:
+    """The path, if there is something; else the folder of the run of this name. Raises SuperError."""
+    return Path(name) if os.path.exists(name) else find_run(directory, name)
+
+
+def find_side(directory: Path, name: str) -> Path:
+    """The file of a baseline, or the folder of a stored run, named as for `find_run`. Raises SuperError."""
+    path = Path(name)
+    if os.path.isfile(path) and not os.path.isfile(path.parent / "run.json"):
+        return path
+    try:
+        return find_run(directory, name)
+    except SuperError as error:
+        if path.suffix:
+            raise SuperError(
+                f"there is no baseline {name}: make it with `pytest-super baseline update`"
+            ) from None
+        raise error from None
 
 
 def scored_again(run: Path) -> list[Path]:

@@ -594,10 +594,10 @@ def test_a_resumed_run_keeps_its_pairs(coupled: TalkingProject) -> None:
     assert main(["baseline", "update", str(coupled.latest), "--with-answers"]) == 0
     coupled.run(MODEL, BASELINE, "--super-epochs=8", "-k", "a or b")
     result = coupled.run(MODEL, BASELINE, "--super-epochs=8", "--super-resume=latest")
-    result.stdout.fnmatch_lines(["resume: * trials taken over *", "expert: 32 trials in pairs *"])
+    result.stdout.fnmatch_lines(["resume: * trials reused *", "expert: 32 trials in pairs *"])
     # Without that record, they would be trials of another kind.
     result = coupled.run(MODEL, "--super-epochs=8", "--super-resume=latest", "--super-answers=none")
-    result.stdout.fnmatch_lines(["resume: no trial taken over *: its model's answers come from another *"])
+    result.stdout.fnmatch_lines(["resume: no trial reused *: its model's answers come from another *"])
 
 
 @pytest.mark.slow

@@ -205,7 +205,7 @@ def test_a_baseline_can_be_a_runs_folder(project: Project) -> None:
 def test_a_missing_baseline_is_one_message_before_the_run(project: Project) -> None:
     result = run(project, [], "--super-baseline=none.json")
     assert result.ret == pytest.ExitCode.USAGE_ERROR
-    result.stderr.fnmatch_lines(["ERROR: --super-baseline: there is no baseline *none.json: make it with *"])
+    result.stderr.fnmatch_lines(["ERROR: --super-baseline=none.json: there is no baseline none.json: make *"])
     assert not (project.path / ".super").exists()
 
 

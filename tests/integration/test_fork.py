@@ -278,7 +278,9 @@ def test_what_cannot_be_forked_is_refused_in_one_line(
         return line.removeprefix("pytest-super: ")
 
     nothing = project.path / "nothing"
-    assert refused(run=nothing) == f"there is no run in {nothing}: name a folder with run.json"
+    assert refused(run=nothing) == (
+        f"there is no run {nothing}: name the id of a run in .super/runs, latest, or the path of a run"
+    )
     assert refused(name="b") == "first has no trial of b"
     for step in (-1, 0, 1, 6):
         assert refused(step) == f"--step={step}: the agent's steps are 2 to 5"

@@ -155,7 +155,7 @@ def test_a_resumed_run_leaves_out_the_same(project: Folder) -> None:
     result = run(project, "--super-resume=latest")
     assert ran(project) == {*ALWAYS, *ONCE}
     assert regression(project)["not_run"] == 3
-    result.stdout.fnmatch_lines(["resume: * taken over from *"])
+    result.stdout.fnmatch_lines(["resume: * reused from *"])
 
 
 @pytest.mark.slow

@@ -55,9 +55,9 @@ def test_a_run_that_was_scored_again_is_resumed(bench: Bench) -> None:
     new = bench.rescored()
     again, ran = bench.pytest(f"--super-resume={new.name}")
     assert ran == "broken"
-    assert f"resume: 2 trials taken over from {new.name}, 1 trial to run: nothing valid" in again.stdout
+    assert f"resume: 2 trials reused from {new.name}, 1 trial to run: nothing valid" in again.stdout
     # The other run has run them.
-    assert f"2 trials taken over from {paid}, which had run them" in again.stdout
+    assert f"2 trials reused from {paid}" in again.stdout
     assert rows(bench.latest)["wrong"]["solved"]
 
 
@@ -70,7 +70,7 @@ def test_the_newest_scores_of_a_resumed_run_count(bench: Bench) -> None:
     assert rows(folder_of(done)).keys() == {"wrong"}
     again, ran = bench.pytest("--super-resume=latest")
     assert ran == "broken"
-    assert f"resume: 2 trials taken over from {paid.name}, 1 trial to run: nothing valid" in again.stdout
+    assert f"resume: 2 trials reused from {paid.name}, 1 trial to run: nothing valid" in again.stdout
     assert rows(bench.latest)["wrong"]["solved"]
 
 

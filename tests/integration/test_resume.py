@@ -98,7 +98,7 @@ def test_only_new_trials_run_and_the_others_keep_their_outcome(project: pytest.P
     again, ran = run(project, "--super-resume=latest")
     assert ran == "c"
     assert again.returncode == pytest.ExitCode.TESTS_FAILED
-    assert f"2 trials taken over from {first.name}, which had run them" in again.stdout
+    assert f"2 trials reused from {first.name}" in again.stdout
     assert "2 failed, 1 passed" in again.stdout
     found = results(project)
     assert {id: (row["solved"], row["resumed_from"]) for id, row in found.items()} == {
@@ -258,7 +258,7 @@ def test_a_resumed_run_that_is_killed_early_has_all_trials(
     (project.path / "wait").unlink()
     again, ran = run(project, "--super-resume=latest", *workers)
     assert ran == "b"
-    assert f"resume: 3 trials taken over from {killed.name}, 1 trial to run: " in again.stdout
+    assert f"resume: 3 trials reused from {killed.name}, 1 trial to run: " in again.stdout
     assert {id: row["resumed_from"] for id, row in results(project).items()} == {
         **dict.fromkeys("acd", first.name),
         "b": "",
@@ -291,7 +291,7 @@ def test_a_run_that_takes_nothing_over_says_why_before_its_first_trial(
     for id in ("a", "b"):
         add(project, id, **fields.get(change, {}))
     again, _ = run_in_subprocess(project, "--super-resume=latest", *options.get(change, []))
-    (line,) = re.findall(r"resume: no trial taken over from \S+, 2 trials to run: (.*)", again.stdout)
+    (line,) = re.findall(r"resume: no trial reused from \S+, 2 trials to run: (.*)", again.stdout)
     assert line == reason
     assert again.stdout.index("resume: ") < again.stdout.index("a.task.yaml ")
 

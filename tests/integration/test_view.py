@@ -340,9 +340,9 @@ def test_two_runs_are_shown_next_to_each_other(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ([], "there is no run .super/runs/latest"),
-        (["nowhere"], "there is no run .super/runs/nowhere"),
-        (["n" * 300], "there is no run .super/runs/nnn"),
+        ([], "there is no run latest"),
+        (["nowhere"], "there is no run nowhere"),
+        (["n" * 300], "there is no run nnn"),
         (["a", "b", "c"], "name one run, or two"),
     ],
 )

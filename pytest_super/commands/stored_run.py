@@ -1,0 +1,30 @@
+"""The argument of commands that names a stored run, and where runs are stored."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from argparse import ArgumentParser, Namespace
+
+RUNS = Path(".super")
+NAMES = "latest, an id, or the path of a run"
+
+
+def add_run(parser: ArgumentParser) -> None:
+    parser.add_argument("run_name", metavar="RUN", help=NAMES)
+    add_directory(parser)
+
+
+def add_directory(parser: ArgumentParser) -> None:
+    parser.add_argument(
+        "--dir", type=Path, default=RUNS, metavar="DIR", help="where runs are stored (.super)"
+    )
+
+
+def run_of(arguments: Namespace) -> Path:
+    """The folder of the run. Raises SuperError."""
+    from pytest_super.store.stored_runs import find_run
+
+    return find_run(arguments.dir, arguments.run_name)

@@ -1,0 +1,72 @@
+"""A stored run has the same names wherever one is named."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+# pytester forgets what a run has imported, and numpy refuses to be imported twice.
+import scipy.special  # noqa: F401
+
+from pytest_super.cli import main
+from tests.integration.conftest import Folder
+from tests.stored import a_result, a_run, add_trial
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+ID = "20261123-101500-ab12"
+NAMES = [ID, "latest", f".super/runs/{ID}", ".super/runs/latest", f".super/runs/{ID}/results.jsonl"]
+AGENT = """
+class Agent:
+    def run(self, trial):
+        trial.submit(42)
+"""
+
+
+@pytest.fixture
+def stored(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder with a run."""
+    monkeypatch.chdir(tmp_path)
+    run = a_run(tmp_path / ".super", ID)
+    add_trial(run, a_result("mean"))
+    return tmp_path
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.usefixtures("stored")
+def test_commands_know_a_run_by_each_name(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["compare", name, name]) == 0
+    assert main(["baseline", "update", name, "--file=b.json"]) == 0
+    assert main(["compare", "b.json", name]) == 0
+    assert main(["why", name]) == 0
+    assert main(["export", name, "--format=csv"]) == 0
+    assert f"{ID} has no unsolved trial" in capsys.readouterr().out
+    assert main(["fork", name, "mean", "--step=1"]) == 1
+    assert main(["rescore", name, "--write"]) == 1
+    assert "there is no run" not in capsys.readouterr().err
+
+
+@pytest.mark.usefixtures("stored")
+def test_what_names_no_run_has_one_message_wherever_it_is_named(capsys: pytest.CaptureFixture[str]) -> None:
+    told = "there is no run other: name the id of a run in .super/runs, latest, or the path of a run"
+    for command in (["compare", "latest"], ["baseline", "update"], ["why"], ["view"]):
+        assert main([*command, "other"]) == 1
+        assert capsys.readouterr().err == f"pytest-super: {told}\n"
+
+
+@pytest.mark.parametrize("workers", [(), ("-n2",)], ids=["alone", "workers"])
+def test_a_run_is_compared_with_the_one_that_was_the_latest_before_it(
+    pytester: pytest.Pytester, workers: tuple[str, ...]
+) -> None:
+    project = Folder(pytester)
+    project.write("agent.py", AGENT)
+    project.add_task("a")
+    options = ("--super-agent=agent:Agent", "--super-sandbox=local", "--super-epochs=2", *workers)
+    pytester.runpytest(*options)
+    first = project.latest.resolve()
+    pytester.runpytest(*options, "--super-baseline=latest").stdout.fnmatch_lines([f"*{first.name}*"])
+    pytester.runpytest(*options, f"--super-resume={first.name}").stdout.fnmatch_lines(["*2 *reused*"])
+    replay = (f"--super-trajectory={first.name}", "--super-agent=replay", *options[1:])
+    pytester.runpytest(*replay).assert_outcomes(passed=2)
