@@ -74,8 +74,7 @@ def run(arguments: Namespace) -> int:
     reasons = list(why_renew(side, margin, date.today()))
     for line in reasons:
         print(one_line(f"renew: {line}"))
-    drops = [one.finds.detectable for one in plan.sets.values()]
-    return int(bool(reasons) or any(drop is None or drop > margin for drop in drops))
+    return int(bool(reasons) or any(plan.weak_lines(margin)))
 
 
 def write_whole(file: Path, run_folder: Path, *, with_answers: bool) -> None:

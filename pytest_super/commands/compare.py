@@ -32,14 +32,16 @@ def run(arguments: Namespace) -> int:
     require_scipy()
     from pytest_super.comparison.baseline import read_side
     from pytest_super.comparison.comparison import compare
+    from pytest_super.gates.wording import decided_lines
     from pytest_super.report.comparison import comparison_lines
     from pytest_super.statistics.decision import REGRESSED
     from pytest_super.store.stored_runs import find_side
+    from pytest_super.words import one_line
 
     sides = [find_side(arguments.dir, name) for name in (arguments.baseline, arguments.candidate)]
     baseline, candidate = map(read_side, sides)
     found = compare(baseline, candidate, arguments.max_regression / 100)
-    for line in (*comparison_lines(found), *asked_between(*sides)):
+    for line in (*comparison_lines(found), *asked_between(*sides), *map(one_line, decided_lines(found))):
         print(line)
     return int(found.verdict == REGRESSED)
 

@@ -16,14 +16,21 @@ from pytest_super.comparison.earlier import EarlierRuns
 from pytest_super.comparison.never_solved import never_solved_of
 from pytest_super.comparison.side import side_of
 from pytest_super.errors import SuperError
-from pytest_super.gates.next_steps import next_lines
-from pytest_super.gates.wording import CANNOT_TELL, FAILED, GOES_ON, NOTHING_COMPARED, PASSED, decided_lines
+from pytest_super.gates.wording import (
+    CANNOT_TELL,
+    FAILED,
+    GOES_ON,
+    PASSED,
+    TOO_FEW_EPOCHS,
+    TOO_FEW_TASKS,
+    decided_lines,
+)
 from pytest_super.statistics import decision
 from pytest_super.statistics.epochs import schedule
-from pytest_super.words import one_line, printable_line
+from pytest_super.words import counted, one_line
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Mapping, Sequence
+    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
     from pytest_super.comparison.comparison import Comparison, Confidence
     from pytest_super.comparison.side import Side, TaskTrials
@@ -45,6 +52,8 @@ class SetPlan:
     schedule: Schedule
     finds: decision.Plan
     """If each of them runs in all its epochs."""
+    needed: int | None = None
+    """The epochs that would find a drop of the margin, if these do not; None if 100 would not."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -61,6 +70,18 @@ class RunPlan:
     def not_run(self) -> list[str]:
         """The tasks that do not run."""
         return sorted(id for id, epochs in self.epochs.items() if not epochs)
+
+    def weak_lines(self, margin: float) -> Iterator[str]:
+        """By set, that a drop of `margin` cannot be found, and what would find it."""
+        for name, one in self.sets.items():
+            if one.finds.can_find(margin):
+                continue
+            drop = one.finds.detectable
+            of = "no drop" if drop is None else f"a drop of {100 * drop:.1f} points"
+            words, needed = (
+                (TOO_FEW_TASKS, "") if one.needed is None else (TOO_FEW_EPOCHS, counted(one.needed, "epoch"))
+            )
+            yield words.format(set=name, drop=of, margin=100 * margin, needed=needed)
 
     def confidence_after(self, epoch: int, of_run: Confidence) -> Confidence:
         """How sure the bounds of the look after an epoch must be, so that all are as sure as `of_run`."""
@@ -109,7 +130,10 @@ def set_plan(tasks: Mapping[str, TaskTrials], epochs: Epochs, margin: float, dri
     values, weights = [task.values for task in tasks.values()], weights_of(tasks)
     found = schedule(values, weights, least=epochs.least, most=epochs.most, margin=margin)
     finds = decision.plan(values, weights, epochs=found.epochs, margin=margin, drift=drift)
-    return SetPlan(tasks=list(tasks), schedule=found, finds=finds)
+    needed = None
+    if not finds.can_find(margin):
+        needed = decision.epochs_to_detect(values, weights, margin=margin, drift=drift)
+    return SetPlan(tasks=list(tasks), schedule=found, finds=finds, needed=needed)
 
 
 def part_plan(
@@ -210,14 +234,10 @@ class BaselineGate:
             answers=self.answers,
         )
 
-    def decide(self, comparison: Comparison | None) -> tuple[str, str]:
-        """PASSED, FAILED or CANNOT_TELL, and why."""
-        if comparison is None:
-            return FAILED, NOTHING_COMPARED
-        parts = [one_line("; ".join(decided_lines(comparison)))]
-        fails = self.must_tell or bool(comparison.candidate.errors)
-        if comparison.verdict == decision.CANNOT_TELL and not fails:
-            parts.append(GOES_ON)
-        # A command is never cut.
-        parts += next_lines(comparison)
-        return WORDS[comparison.verdict], printable_line("; ".join(parts))
+    def decide(self, comparison: Comparison) -> tuple[str, list[str]]:
+        """PASSED, FAILED or CANNOT_TELL, and the lines that say so, that of the worst set last."""
+        lines = [one_line(line) for line in decided_lines(comparison)]
+        if comparison.verdict == decision.CANNOT_TELL:
+            fails = self.must_tell or bool(comparison.candidate.errors)
+            lines = [*self.planned.weak_lines(self.margin), *([] if fails else [GOES_ON]), *lines]
+        return WORDS[comparison.verdict], lines

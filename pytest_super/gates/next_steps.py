@@ -16,6 +16,7 @@ from pytest_super.gates.wording import (
     RUN_MORE_ANEW,
     RUN_MORE_LATER,
     UNDECIDABLE,
+    based_on,
     decided_lines,
     doubt_lines,
 )
@@ -30,9 +31,16 @@ if TYPE_CHECKING:
 
 
 def compared_lines(comparison: Comparison) -> Iterator[str]:
-    """The verdict on each set, what it is based on, what can be its cause, and what to do."""
+    """The verdict on each set, and the notes on it."""
     yield from decided_lines(comparison)
-    yield from doubt_lines(comparison)
+    yield from note_lines(comparison)
+
+
+def note_lines(comparison: Comparison) -> Iterator[str]:
+    """What the verdict is based on, what else can be its cause, and what to do."""
+    if comparison.too_many_errors is None:
+        yield from based_on(comparison)
+        yield from doubt_lines(comparison)
     yield from next_lines(comparison)
 
 

@@ -17,6 +17,7 @@ from pytest_super.gates.wording import (
     GATE,
     INVALID,
     NOT_ALL_ENDED,
+    NOTHING_COMPARED,
     OPEN,
     WORST_FIRST,
 )
@@ -34,14 +35,14 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class GateVerdict:
-    """What one gate has decided: one of the words of `wording`, and why."""
+    """What one gate has decided: one of the words of `wording`, and the lines that say so."""
 
     word: str
-    why: str
+    lines: Sequence[str]
 
-    @property
-    def line(self) -> str:
-        return f"{GATE}{self.word}, {self.why}"
+    @classmethod
+    def because(cls, word: str, why: str) -> GateVerdict:
+        return cls(word, (f"{GATE}{word}, {why}",))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -71,7 +72,8 @@ class RunVerdict:
         """Whether the figures are valid, and each gate."""
         if self.invalid:
             yield f"{INVALID}{self.invalid}"
-        yield from (gate.line for gate in self.gates)
+        for gate in self.gates:
+            yield from gate.lines
 
     @property
     def regression(self) -> dict[str, dict[str, Any]]:
@@ -98,7 +100,7 @@ class RunVerdict:
         """The content of verdict.json."""
         return {
             "invalid": self.invalid,
-            "gates": [gate.line for gate in self.gates],
+            "gates": [line for gate in self.gates for line in gate.lines],
             "regression": self.regression,
             "baseline_age": self.comparison.baseline_age if self.comparison else None,
             "look": self.comparison.candidate.looks + 1 if self.comparison else None,
@@ -165,8 +167,7 @@ class RunGates:
         if self.baseline is not None:
             if not is_open:
                 comparison, why_not_compared = self.baseline.compared(results, epoch)
-            found = (OPEN, NOT_ALL_ENDED) if is_open else self.baseline.decide(comparison)
-            gates.append(GateVerdict(*found))
+            gates.append(self._against_baseline(self.baseline, comparison, is_open=is_open))
         allows_errors = self.max_errors is not None and not invalid
         return RunVerdict(
             invalid=invalid,
@@ -182,8 +183,17 @@ class RunGates:
         self, gate: Gate, results: Sequence[TrialResult], *, is_open: bool, is_valid: bool
     ) -> GateVerdict:
         if is_open:
-            return GateVerdict(OPEN, gate.why_open)
-        return GateVerdict(*gate.decide(results)) if is_valid else GateVerdict(CANNOT_TELL, FIGURES_INVALID)
+            return GateVerdict.because(OPEN, gate.why_open)
+        return GateVerdict.because(*(gate.decide(results) if is_valid else (CANNOT_TELL, FIGURES_INVALID)))
+
+    def _against_baseline(
+        self, gate: BaselineGate, comparison: Comparison | None, *, is_open: bool
+    ) -> GateVerdict:
+        if is_open:
+            return GateVerdict.because(OPEN, NOT_ALL_ENDED)
+        if comparison is None:
+            return GateVerdict.because(FAILED, NOTHING_COMPARED)
+        return GateVerdict(*gate.decide(comparison))
 
     def _fails(self, gate: GateVerdict) -> bool:
         """Whether the run fails by the gate."""

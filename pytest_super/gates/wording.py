@@ -43,18 +43,20 @@ SOLVED_IN = "{task} in {solved} of {trials}"
 NOT_ALL_ENDED_OF = "not all trials have ended that {file} needs"
 
 # --super-baseline
-OF_SET: Mapping[decision.Verdict, str] = {
-    "pass": "{set}: pass, {but}a drop of {margin:g} points or more is ruled out",
-    "regressed": "{set}: REGRESSED, {but}a drop of {margin:g} points or more is not ruled out",
-    "cannot tell": "{set}: cannot tell, it may be unchanged, and may be worse by {margin:g} points or more",
+VERDICTS: Mapping[decision.Verdict, str] = {
+    "pass": "PASS",
+    "cannot tell": "CANNOT TELL",
+    "regressed": "REGRESSED",
 }
-WORSE = {
-    "pass": "but certainly worse, by {least:.1f} to {most:.1f} points: ",
-    "regressed": "certainly worse, by {least:.1f} to {most:.1f} points: ",
-}
-REFUSED = "{set}: cannot tell, fewer than 4 tasks (weights counted) decide nothing with fewer than 4 epochs"
-HIDDEN = (
-    "{set}: cannot tell, `{verdict}` holds only as long as the trials with infrastructure errors are left out"
+"""In this order, because the last line is read first."""
+OF_SET = "{verdict}  {set} {points} points ({low} to {high}), limit -{margin:g}"
+MORE = "; about {epochs} needed"
+REFUSED = "CANNOT TELL  {set}: fewer than 4 tasks (weights counted) with fewer than 4 epochs decide nothing"
+HIDDEN = "; {verdict} if the trials with infrastructure errors are left out"
+TOO_FEW_EPOCHS = "TOO FEW EPOCHS  {set}: {drop} can be found, not one of {margin:g}; {needed} would be enough"
+TOO_FEW_TASKS = (
+    "TOO FEW TASKS  {set}: {drop} can be found, not one of {margin:g} by any number of epochs: "
+    "use more tasks, a baseline with more epochs, or a larger --super-max-regression"
 )
 NOTHING_COMPARED = "nothing can be compared"
 SIDE_WITH_ERRORS = "{errors} of {trials} trials of {name} are infrastructure errors, more than {limit:.3g} %"
@@ -74,13 +76,15 @@ FOLDED = (
 )
 LATER_LOOK = "look {look} at this subject, with {risk:.3g} % risk of a wrong verdict instead of {first:.3g} %"
 LUCK = "the baseline itself is uncertain by {errors} (standard error, already counted){age}"
+# From so many points on, tenths tell nothing.
+LARGE = 10
 STOPS = (
     "trials end differently from the baseline's: {reasons}; before you trust the verdict, "
     "look at some of them: pytest-super view {run}"
 )
 # What to do
 LOOK = "to see why, look at the tasks that it solves no longer: pytest-super view {run}"
-GOES_ON = "`cannot tell` does not fail the run, unless with --super-cannot-tell=fail"
+GOES_ON = "CANNOT TELL does not fail the run: see --super-cannot-tell"
 RUN_ERRORS_AGAIN = (
     "errors fail the run, unless --super-max-errors allows them; "
     "to decide, run them again, if this agent is not their cause: {command}"
@@ -98,8 +102,7 @@ LONGER_BASELINE = (
     "this agent decide"
 )
 UNDECIDABLE = (
-    "{set}: the difference is so close to the limits that not even 100 further epochs decide: "
-    "use more tasks, or another --super-max-regression"
+    "{set}: not even 100 more epochs would decide: use more tasks, or another --super-max-regression"
 )
 
 # The end of an adaptive run
@@ -111,12 +114,20 @@ SAVED_COST = ", about ${cost:.4f}"
 def of_set(one: SetComparison, margin: float) -> str:
     if one.is_refused:
         return REFUSED.format(set=one.set)
+    low, high = map(points_of, one.difference.bounds(one.level))
+    words, points = VERDICTS[one.verdict], points_of(one.difference.value)
+    line = OF_SET.format(verdict=words, set=one.set, points=points, low=low, high=high, margin=100 * margin)
     if one.hidden is not None:
-        return HIDDEN.format(set=one.set, verdict=one.hidden)
-    low, high = one.difference.bounds(one.level)
-    is_worse = high < 0 and one.verdict in WORSE
-    but = WORSE[one.verdict].format(least=-100 * high, most=-100 * low) if is_worse else ""
-    return OF_SET[one.verdict].format(set=one.set, margin=100 * margin, but=but)
+        line += HIDDEN.format(verdict=VERDICTS[one.hidden])
+    elif one.more is not None and one.more.epochs is not None:
+        line += MORE.format(epochs=counted(one.more.epochs, "more epoch"))
+    return line
+
+
+def points_of(difference: float) -> str:
+    """As few digits as tell something."""
+    points = 100 * difference
+    return f"{points:+.0f}" if abs(points) >= LARGE else f"{points:+.1f}"
 
 
 def why_undecided(comparison: Comparison) -> str:
@@ -130,19 +141,16 @@ def why_undecided(comparison: Comparison) -> str:
 
 
 def decided_lines(comparison: Comparison) -> Iterator[str]:
-    """The verdict on each set and what it is based on, or only why nothing is decided."""
+    """A line for the verdict on each set, the worst last; or only why nothing is decided."""
     if why := why_undecided(comparison):
-        yield why
+        yield f"{VERDICTS['cannot tell']}  {why}"
         return
-    yield from (of_set(one, comparison.margin) for one in comparison.sets)
-    if based := "; ".join(based_on(comparison)):
-        yield based
+    for words in VERDICTS:
+        yield from (of_set(one, comparison.margin) for one in comparison.sets if one.verdict == words)
 
 
 def doubt_lines(comparison: Comparison) -> Iterator[str]:
     """What beside the candidate can be the cause of a verdict, if there is one."""
-    if comparison.too_many_errors is not None:
-        return
     errors = ", ".join(f"{100 * one.baseline_error:.1f} points in {one.set}" for one in comparison.sets)
     age = comparison.baseline_age
     yield LUCK.format(errors=errors, age="" if age is None else f", and {counted(age, 'day')} old")

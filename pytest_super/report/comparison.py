@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from pytest_super.comparison.endings import causes
 from pytest_super.comparison.over_time import drift_of
-from pytest_super.gates.next_steps import compared_lines
+from pytest_super.gates.next_steps import compared_lines, note_lines
 from pytest_super.report.table import WIDTH, table_lines
 from pytest_super.words import counted, dollars, named, one_line, printable_line
 
@@ -31,7 +31,7 @@ MOST_NAMED = 10
 
 
 def comparison_lines(comparison: Comparison) -> Iterator[str]:
-    """What was tried, a table of the sets, the tasks that changed, what was left out, and the verdict."""
+    """What was tried, a table of the sets, the tasks that changed, what was left out, and the notes."""
     baseline, candidate = comparison.baseline, comparison.candidate
     yield one_line(f"baseline {told(baseline)}; candidate {told(candidate)}")
     yield from subject_lines(baseline.subject, candidate.subject)
@@ -43,7 +43,7 @@ def comparison_lines(comparison: Comparison) -> Iterator[str]:
     yield from cause_lines(comparison)
     for reason, ids in comparison.left_out.items():
         yield one_line(f"left out, {reason}: {named(ids, MOST_NAMED)}")
-    yield from map(printable_line, compared_lines(comparison))
+    yield from map(printable_line, note_lines(comparison))
 
 
 def side_lines(side: Side) -> Iterator[str]:
@@ -74,9 +74,7 @@ def plan_lines(plan: RunPlan, side: Side, margin: float) -> Iterator[str]:
             trials = counted(min(len(side.tasks[id].values) for id in absent), "trial")
             tasks = counted(len(absent), "task")
             yield one_line(NOT_RUN.format(set=name, tasks=tasks, baseline=side.name, trials=trials))
-        if drop is None or drop > margin:
-            words = f"a drop of {100 * margin:g} points is below what can be found: use more epochs or tasks"
-            yield one_line(f"{name}: {words}")
+    yield from map(one_line, plan.weak_lines(margin))
 
 
 def cost_of(plan: RunPlan, side: Side, set_name: str) -> str:

@@ -8,7 +8,7 @@ from pathlib import PurePath
 from typing import TYPE_CHECKING
 
 from pytest_super.gates.figures import mean_with_errors, without_interrupted
-from pytest_super.gates.wording import CANNOT_TELL, FAILED, GATE, INVALID, OPEN, PASSED
+from pytest_super.gates.wording import CANNOT_TELL, FAILED, GATE, INVALID, OPEN, PASSED, VERDICTS
 from pytest_super.metrics.accuracy import ACCURACY
 from pytest_super.metrics.suspect import SUSPECT
 from pytest_super.report.facts import sign_line, text_of
@@ -48,6 +48,10 @@ COLOURS = {
     f"{GATE}{FAILED}": {"red": True},
     f"{GATE}{OPEN}": {"yellow": True},
     f"{GATE}{CANNOT_TELL}": {"yellow": True},
+    VERDICTS["pass"]: {"green": True},
+    VERDICTS["regressed"]: {"red": True},
+    VERDICTS["cannot tell"]: {"yellow": True},
+    "TOO FEW": {"yellow": True},
 }
 
 

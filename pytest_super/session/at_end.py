@@ -37,6 +37,8 @@ def append_job_summary(path: Path, verdict: RunVerdict) -> None:
         text = markdown(verdict.comparison)
     else:
         # The gate of the baseline is the last one.
-        text = f"Agent: {verdict.why_not_compared}" if verdict.why_not_compared else verdict.gates[-1].line
+        text = (
+            f"Agent: {verdict.why_not_compared}" if verdict.why_not_compared else verdict.gates[-1].lines[-1]
+        )
     with disk_errors(path):
         append(path, f"### {text}\n")

@@ -55,6 +55,9 @@ class Plan:
     passes_unchanged: float
     """The share of runs in which an agent that has not changed passes."""
 
+    def can_find(self, margin: float) -> bool:
+        return self.detectable is not None and self.detectable <= margin
+
 
 def is_refused(found: Difference) -> bool:
     """Whether there are too few tasks and epochs for any verdict."""
@@ -134,12 +137,13 @@ def plan(
 def epochs_to_detect(
     baseline: Sequence[Sequence[float]], weights: Sequence[float], *, margin: float, drift: float = 0.0
 ) -> int | None:
-    """The fewest epochs of a candidate for which some drop is detectable; None if more than MOST_EPOCHS."""
-    for epochs in range(1, MOST_EPOCHS + 1):
-        found = plan(baseline, weights, epochs=[epochs] * len(baseline), margin=margin, drift=drift)
-        if found.detectable is not None:
-            return epochs
-    return None
+    """The fewest epochs of a candidate for which a drop of `margin` is detectable; None above MOST_EPOCHS."""
+
+    def is_enough(epochs: int) -> bool:
+        epochs_of = [epochs] * len(baseline)
+        return plan(baseline, weights, epochs=epochs_of, margin=margin, drift=drift).can_find(margin)
+
+    return next(filter(is_enough, range(1, MOST_EPOCHS + 1)), None)
 
 
 def chances(

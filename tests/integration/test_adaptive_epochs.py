@@ -100,7 +100,7 @@ def test_a_run_ends_after_the_epoch_that_decides(project: Project) -> None:
         "expert     12     0.500      0.556    +5.6 *",
         "decided after 3 epochs: 28 of 64 trials were not needed",
     ])  # fmt: skip
-    assert result.outlines[-1].startswith("gate: passed, expert: pass")
+    assert result.outlines[-1].startswith("PASS  expert ")
     decided = project.path / ".super/runs/latest/decided.json"
     assert json.loads(decided.read_text())["epochs"] == 3
 
@@ -111,7 +111,7 @@ def test_a_worse_agent_is_found_out_early(project: Project) -> None:
     assert result.ret == pytest.ExitCode.TESTS_FAILED
     assert len(stored(project)) == 2 * len(TASKS)
     result.stdout.fnmatch_lines(["decided after 2 epochs: 40 of 64 trials were not needed"])
-    assert result.outlines[-1].startswith("gate: FAILED, expert: REGRESSED")
+    assert result.outlines[-1].startswith("REGRESSED  expert ")
 
 
 @pytest.mark.slow
@@ -121,7 +121,7 @@ def test_a_run_that_cannot_tell_runs_all_epochs(project: Project) -> None:
     assert result.ret == pytest.ExitCode.OK
     # The noisy tasks four times, the others twice.
     assert len(stored(project)) == 4 * 4 + 8 * 2
-    assert result.outlines[-1].startswith("gate: cannot tell")
+    assert result.outlines[-1].startswith("CANNOT TELL  expert ")
     result.stdout.no_fnmatch_line("*not needed*")
 
 
@@ -143,19 +143,19 @@ def test_workers_stop_too(project: Project) -> None:
     assert len(counted) == 2 * len(TASKS)
     # What has begun meanwhile runs to its end: a trial or two of each worker.
     assert len(stored(project)) <= len(counted) + 4
-    result.stdout.fnmatch_lines(["decided after 2 epochs: *", "gate: FAILED, expert: REGRESSED*"])
+    result.stdout.fnmatch_lines(["decided after 2 epochs: *", "REGRESSED  expert *"])
 
 
 @pytest.mark.slow
 def test_a_worker_that_dies_holds_no_look_up(project: Project) -> None:
     result = run(project, "Crashes", *GATE, "-n2")
-    result.stdout.fnmatch_lines(["decided after 2 epochs: *", "gate: FAILED, expert: REGRESSED*"])
+    result.stdout.fnmatch_lines(["decided after 2 epochs: *", "REGRESSED  expert *"])
     assert len(stored(project)) <= 2 * len(TASKS) + 6
 
 
 def test_what_an_agent_writes_ends_no_run(project: Project) -> None:
     result = run(project, "Forges", *GATE)
-    result.stdout.fnmatch_lines(["decided after 2 epochs: *", "gate: FAILED, expert: REGRESSED*"])
+    result.stdout.fnmatch_lines(["decided after 2 epochs: *", "REGRESSED  expert *"])
     assert len(stored(project)) == 2 * len(TASKS)
 
 
@@ -180,7 +180,7 @@ def pytest_collection_modifyitems(items):
 def test_a_skipped_task_is_not_waited_for(project: Project) -> None:
     project.write("tasks/conftest.py", SKIPS)
     result = run(project, "Worse", *GATE)
-    result.stdout.fnmatch_lines(["decided after 2 epochs: *", "gate: FAILED, expert: REGRESSED*"])
+    result.stdout.fnmatch_lines(["decided after 2 epochs: *", "REGRESSED  expert *"])
     result = run(project, "Worse", "--super-epochs=2-8", "--super-fail-under=0.75")
     result.stdout.fnmatch_lines(["decided after 3 epochs: *"])
 

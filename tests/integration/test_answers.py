@@ -447,10 +447,9 @@ def test_an_agent_that_asks_the_same_passes_and_costs_nothing(
     result.stdout.fnmatch_lines(
         [
             "super: *, answers of 2* (10 requests asked again, same model), *",
-            "expert: pass, a drop of 10 points or more is ruled out",
             pairs,
             "32 of 32 trials asked their model the same throughout",
-            f"gate: passed, expert: pass, *; {pairs}*",
+            "PASS  expert *, limit -10",
         ]
     )
 
@@ -460,8 +459,8 @@ def test_fewer_than_31_equal_pairs_rule_out_no_drop_of_ten_points(coupled: Talki
     result = coupled.run(MODEL, BASELINE, "--super-epochs=7")
     result.stdout.fnmatch_lines(
         [
-            "expert: cannot tell, *",
             "expert: 28 trials in pairs *: so few equal pairs rule out no drop of 10 points",
+            "CANNOT TELL  expert *",
         ]
     )
 
@@ -478,7 +477,7 @@ def test_only_the_trials_that_a_change_touches_are_paid_and_a_drop_is_found(
     assert len(openai_environment.requests) == asked + 10 + 2 * 8
     assert result.ret == 1
     result.stdout.fnmatch_lines(
-        ["expert: REGRESSED, *", "16 of 32 trials asked *", "*call 2 on, *'two' -> 'II'*"]
+        ["16 of 32 trials asked *", "*call 2 on, *'two' -> 'II'*", "REGRESSED  expert *"]
     )
 
 
@@ -559,7 +558,7 @@ def test_the_answers_of_a_baseline_are_enough(
 ) -> None:
     asked = len(openai_environment.requests)
     result = coupled.run(BASELINE, "--super-answers-miss=fail", "--super-epochs=8")
-    result.stdout.fnmatch_lines(["gate: passed, *"])
+    result.stdout.fnmatch_lines(["PASS  expert *"])
     assert len(openai_environment.requests) == asked
 
 

@@ -72,7 +72,7 @@ def test_a_red_job_that_is_run_again_stays_red(project: Project) -> None:
     again = run(project, TASKS[:8], *GATE, "--junitxml=out.xml")
     assert again.ret == pytest.ExitCode.TESTS_FAILED
     said = f"with 36 trials of run {first}, {SAME_SUBJECT}; look 2 at this subject, with 1.25 % risk of"
-    assert again.outlines[-1].startswith("gate: FAILED, expert: REGRESSED")
+    assert again.outlines[-1].startswith("REGRESSED  expert ")
     assert said in again.outlines[-1]
     again.stdout.fnmatch_lines(["baseline *; candidate * (6 epochs)", f"{said} *"])
     assert (verdict(project)["look"], verdict(project)["pooled"]) == (2, {first: 36})
@@ -206,16 +206,13 @@ def test_a_run_that_cannot_tell_prints_the_command_that_goes_on(project: Project
     )
     first = run(project, TASKS[:8], *options, "2")
     assert first.ret == pytest.ExitCode.OK
-    why, _, command = first.outlines[-1].partition(
-        "to find out, run more epochs, which count together with these: "
-    )
-    assert why.startswith(
-        "gate: cannot tell, expert: cannot tell, it may be unchanged, and may be worse by 5 "
-    )
+    assert first.outlines[-1].startswith("CANNOT TELL  expert ")
+    start = "to find out, run more epochs, which count together with these: "
+    (command,) = (line.removeprefix(start) for line in first.outlines if line.startswith(start))
     program, *arguments = shlex.split(command)
     assert program == "pytest"
     assert [one for one in arguments if one.startswith("--super-epochs")] == [arguments[0]]
     assert "not t11" in arguments
     again = project.pytester.runpytest(*arguments)
-    assert again.outlines[-1].startswith("gate: ")
+    assert "  expert " in again.outlines[-1]
     assert verdict(project)["look"] == 2

@@ -20,6 +20,7 @@ from pytest_super.comparison.side import Side, TaskTrials, side_of, side_of_run
 from pytest_super.errors import SuperError
 from pytest_super.gates import Selected
 from pytest_super.gates.baseline import RunPlan, plan_of
+from pytest_super.gates.wording import decided_lines
 from pytest_super.option_types import Epochs
 from pytest_super.report.comparison import comparison_lines, plan_lines
 from pytest_super.statistics.bounds import Difference, Variance
@@ -204,9 +205,8 @@ def test_a_real_drop_has_regressed_and_names_its_tasks() -> None:
     text = list(comparison_lines(found))
     assert text[:2] == ["baseline old (5 epochs); candidate new (5 epochs)", "model: m -> n"]
     assert "lost  t000  1.00 -> 0.00" in text
-    [verdict] = [line for line in text if line.startswith("expert: ")]
-    told = "certainly worse, by 1*.* to 2*.* points: a drop of 10 points or more is not ruled out"
-    assert fnmatch(verdict, f"expert: REGRESSED, {told}")
+    [verdict] = decided_lines(found)
+    assert fnmatch(verdict, "REGRESSED  expert -18 points (-2? to -1?), limit -10")
     assert text[-1] == "to see why, look at the tasks that it solves no longer: pytest-super view new"
 
 
@@ -227,8 +227,11 @@ def test_an_unchanged_run_passes_where_there_are_enough_trials_and_else_nobody_c
     old, new = many([1, 0] * 5, tasks=11), many([1, 0], tasks=11)
     found = compare(side("old", old), side("new", new), 0.2)
     assert found.verdict == "cannot tell"
-    assert list(comparison_lines(found))[-3:] == [
-        "expert: cannot tell, it may be unchanged, and may be worse by 20 points or more",
+    [verdict] = decided_lines(found)
+    assert fnmatch(
+        verdict, "CANNOT TELL  expert +0.0 points (-?? to +??), limit -20; about * more epochs needed"
+    )
+    assert list(comparison_lines(found))[-2:] == [
         "the baseline itself is uncertain by 5.0 points in expert (standard error, already counted)",
         "to find out, run more epochs, which count together with these: --super-epochs=2-10",
     ]
@@ -238,8 +241,9 @@ def test_a_run_with_many_errors_decides_nothing() -> None:
     same = many([1] * 5, tasks=100)
     found = compare(side("old", same), side("new", same, errors={"t000": 30}), 0.1)
     assert found.verdict == "cannot tell"
-    *others, why, last = comparison_lines(found)
-    assert why == "30 of 500 trials of new are infrastructure errors, more than 5 %"
+    [why] = decided_lines(found)
+    assert why == "CANNOT TELL  30 of 500 trials of new are infrastructure errors, more than 5 %"
+    *others, last = comparison_lines(found)
     assert last.endswith("run them again, if this agent is not their cause: --super-resume=new")
     assert not any("pass" in line for line in others)
 
@@ -259,8 +263,9 @@ def test_errors_that_can_hide_another_verdict_leave_it_open(is_baseline: bool) -
     found = compare(*sides, 0.02 if is_baseline else 0.04)
     assert found.verdict == "cannot tell"
     assert compare(sides[0], sides[1], 0.2).verdict == "pass"
-    *_, verdict, _luck, what_to_do = comparison_lines(found)
-    assert "`pass` holds only as long as the trials with infrastructure errors are left out" in verdict
+    [verdict] = decided_lines(found)
+    assert verdict.endswith("; PASS if the trials with infrastructure errors are left out")
+    *_, what_to_do = comparison_lines(found)
     assert what_to_do.startswith("to decide, run the errors of" if is_baseline else "errors fail the run, ")
     assert ("of the baseline" in what_to_do) == is_baseline
     assert found.left_out == {"all trials of part are errors": ["t000", "t001"]}
@@ -335,7 +340,7 @@ def test_a_plan_says_what_cannot_be_found() -> None:
     whole = plan_of(base, Selected(ids=base.tasks.keys()), Epochs(3, 3), 0.1)
     lines = list(plan_lines(whole, base, 0.1))
     assert lines[0].startswith("expert: 3 epochs against main: 80 % chance to see a drop of ")
-    assert lines[1] == ("expert: a drop of 10 points is below what can be found: use more epochs or tasks")
+    assert fnmatch(lines[1], "TOO FEW TASKS  expert: a drop of * points can be found, not one of 10 by any *")
     part = plan_of(base, Selected(ids=["t000"]), Epochs(1, 1), 0.1)
     assert next(plan_lines(part, base, 0.1)).startswith(
         "expert: 1 epoch against main: no drop has an 80 % chance"
@@ -345,8 +350,8 @@ def test_a_plan_says_what_cannot_be_found() -> None:
 def test_a_set_of_few_tasks_and_epochs_is_refused_by_name() -> None:
     found = compare(side("old", many([1] * 5, tasks=3)), side("new", many([0], tasks=3)), 0.1)
     assert found.verdict == "cannot tell"
-    [line] = [line for line in comparison_lines(found) if line.startswith("expert: ")]
-    assert line.startswith("expert: cannot tell, fewer than 4 tasks")
+    [line] = decided_lines(found)
+    assert line.startswith("CANNOT TELL  expert: fewer than 4 tasks")
 
 
 def test_a_stated_drift_can_undo_a_verdict() -> None:

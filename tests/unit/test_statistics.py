@@ -281,13 +281,13 @@ def test_a_plan_knows_that_pass_goes_first() -> None:
     assert strict.detectable < 0.04
 
 
-def test_where_no_drop_is_detectable_a_plan_says_how_many_epochs_would_find_one() -> None:
-    rare = [[0.0] * 19 + [1.0]] * 12
-    assert plan(rare, [1.0] * 12, epochs=[3] * 12, margin=0.1).detectable is None
-    needed = epochs_to_detect(rare, [1.0] * 12, margin=0.02)
+def test_a_drop_that_cannot_be_found_needs_so_many_epochs() -> None:
+    noisy = [[0.0, 1.0] * 20] * 45
+    assert not plan(noisy, [1.0] * 45, epochs=[2] * 45, margin=0.1).can_find(0.1)
+    needed = epochs_to_detect(noisy, [1.0] * 45, margin=0.1)
     assert needed is not None
-    assert plan(rare, [1.0] * 12, epochs=[needed] * 12, margin=0.02).detectable is not None
-    assert plan(rare, [1.0] * 12, epochs=[needed - 1] * 12, margin=0.02).detectable is None
+    assert plan(noisy, [1.0] * 45, epochs=[needed] * 45, margin=0.1).can_find(0.1)
+    assert not plan(noisy, [1.0] * 45, epochs=[needed - 1] * 45, margin=0.1).can_find(0.1)
     assert epochs_to_detect([[0.0] * 3] * 12, [1.0] * 12, margin=0.1) is None
 
 
