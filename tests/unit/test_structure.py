@@ -1,4 +1,4 @@
-"""docs/maintainers/design.md shows the structure of the code: its tree, and which floor imports which."""
+"""docs/maintainers/design.md shows the structure of the code: its folders, and which floor imports which."""
 
 from __future__ import annotations
 
@@ -45,17 +45,21 @@ def imports_of(file: Path) -> Iterator[str]:
 GRAPH = {name: set(imports_of(file)) - {name} for name, file in MODULES.items()}
 
 
-def block_after(heading: str) -> list[str]:
-    """The lines of the first fenced block after a heading of the page."""
-    after = DESIGN.partition(f"\n{heading}\n")[2]
-    found = re.search(r"```text\n(.*?)```", after, re.DOTALL)
-    assert found, f"docs/maintainers/design.md has no block after {heading!r}"
-    return [line for line in found[1].splitlines() if line.strip()]
+def tree_of_the_page() -> list[str]:
+    """The lines of the page's tree: a folder's content is indented below it."""
+    found = re.search(r"\n## Floors and folders\n.*?```text\n(.*?)```", DESIGN, re.DOTALL)
+    assert found, "docs/maintainers/design.md has no tree below 'Floors and folders'"
+    return found[1].splitlines()
+
+
+def names_of(line: str) -> list[str]:
+    """The folders and modules that a line of the tree describes."""
+    return line.strip().partition("  ")[0].split(", ")
 
 
 def floor_by_folder() -> dict[str, int]:
     """The number of each folder's floor, 0 for the lowest."""
-    floors = [line.partition("  ")[0].split(", ") for line in reversed(block_after("## The floors"))]
+    floors = [names_of(line) for line in reversed(tree_of_the_page()) if not line.startswith(" ")]
     return {name: number for number, names in enumerate(floors) for name in names}
 
 
@@ -65,16 +69,20 @@ def folder_of(module: str) -> str:
 
 
 def named_in_tree() -> set[str]:
-    """The modules and folders that the tree names. A folder ends with a slash; its content is indented."""
-    folders, named = [PACKAGE], set()
-    for line in block_after("## The tree"):
+    """The folders, and the modules in no folder, that the tree names."""
+    parents, named = [PACKAGE], set()
+    for line in tree_of_the_page():
         depth = (len(line) - len(line.lstrip())) // 2
-        name = line.split()[0]
-        del folders[depth + 1 :]
-        named.add(".".join([*folders, name.rstrip("/")]))
-        if name.endswith("/"):
-            folders.append(name.rstrip("/"))
+        del parents[depth + 1 :]
+        inside = [".".join([*parents, name]) for name in names_of(line)]
+        named.update(inside)
+        parents.append(names_of(line)[-1])
     return named
+
+
+def is_named(module: str) -> bool:
+    """Whether a module is a folder, or in no folder. The docstrings of the others say what they are for."""
+    return module != PACKAGE and (MODULES[module].name == "__init__.py" or module.count(".") == 1)
 
 
 def strings_of(file: Path) -> Iterator[str]:
@@ -159,9 +167,13 @@ def test_what_runs_inside_a_sandbox_imports_nothing_else_of_ours() -> None:
     assert outward == set()
 
 
-def test_the_tree_of_the_page_names_every_module_and_no_other() -> None:
-    real = {name for name in MODULES if name != PACKAGE}
-    assert named_in_tree() == real
+def test_the_tree_of_the_page_names_every_folder_and_no_other() -> None:
+    assert named_in_tree() == set(filter(is_named, MODULES))
+
+
+def test_every_module_says_in_a_docstring_what_it_is_for() -> None:
+    trees = {name: ast.parse(file.read_text(encoding="utf-8")) for name, file in MODULES.items()}
+    assert [name for name, tree in trees.items() if tree.body and not ast.get_docstring(tree)] == []
 
 
 def test_no_module_imports_private_names_of_pytest() -> None:
