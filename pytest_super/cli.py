@@ -100,7 +100,8 @@ def parser(names: Iterable[str] = COMMANDS) -> argparse.ArgumentParser:
     subparsers = top.add_subparsers(required=True, metavar="COMMAND")
     for name in names:
         command = load_command(name)
-        subparser = subparsers.add_parser(name, help=command.HELP)
+        # Without a help text it is not listed.
+        subparser = subparsers.add_parser(name, **({"help": command.HELP} if command.HELP else {}))
         subparser.set_defaults(run=command.run)
         command.add_arguments(subparser)
     return top

@@ -10,7 +10,12 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from pytest_super.options import add_options, has_agent, refuse_unknown_ini_value, refuse_unknown_options
+from pytest_super.option_values import (
+    add_options,
+    has_agent,
+    refuse_unknown_ini_value,
+    refuse_unknown_options,
+)
 
 if TYPE_CHECKING:
     import warnings

@@ -2,7 +2,7 @@
 
 To add one, write a module with these members and add its name to COMMANDS:
 
-HELP                   one line for `pytest-super --help`
+HELP                   one line for `pytest-super --help`; "" for what other programs call
 add_arguments(parser)  declares its options
 run(arguments)         carries it out; returns the exit status; raises SuperError for a mistake of the user
 """
@@ -18,9 +18,7 @@ COMMANDS = (
     "verify",
     "schema",
     "import",
-    "export-tasks",
     "mask",
-    "mask-functions",
     "generate",
     "rescore",
     "why",
@@ -32,7 +30,6 @@ COMMANDS = (
     "baseline",
     "runs",
     "image",
-    "prune",
     "trial",
     "prompt",
 )

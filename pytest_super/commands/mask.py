@@ -1,4 +1,4 @@
-"""`pytest-super mask`: propose masked sub-problems of a solution, or prove those of a task file."""
+"""`pytest-super mask`: propose or prove sub-problems of a solution, or mask functions of a folder."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from pytest_super.authoring.masking.proof import Proof, prove
 from pytest_super.authoring.masking.propose import propose, skeleton, subproblems_yaml
+from pytest_super.commands.mask_functions import add_function_arguments, mask_folder
 from pytest_super.commands.sandboxes import (
     add_sandbox_arguments,
     kernel_starter,
@@ -30,22 +31,39 @@ if TYPE_CHECKING:
     from pytest_super.tasks.solution import SolutionCell
     from pytest_super.tasks.task import Task
 
-HELP = "propose sub-problems of a solution, or prove those of a task file"
+HELP = "mask parts of a solution (propose or prove sub-problems), or functions of a folder"
 
 
 def add_arguments(parser: ArgumentParser) -> None:
-    parser.add_argument("path", type=Path, metavar="PATH", help="a notebook or a task file")
-    mode = parser.add_mutually_exclusive_group()
-    mode.add_argument("--output", type=Path, metavar="FILE", help="write the YAML there")
-    mode.add_argument("--check", action="store_true", help="prove a task file's sub-problems in kernels")
+    parser.epilog = "Exit status: 0 done, 1 something is not proven, or --leaks has found something."
     parser.add_argument(
-        "--id", action="append", default=[], help="with --check: only this sub-problem; can be repeated"
+        "path", type=Path, metavar="PATH", help="a notebook, a task file, or a folder with Python files"
     )
-    add_sandbox_arguments(parser, "--check")
+    parser.add_argument(
+        "--output",
+        type=Path,
+        metavar="PATH",
+        help="write the YAML there; of a folder: a copy (default: change the folder itself)",
+    )
+    proof = parser.add_argument_group("sub-problems of a task file")
+    proof.add_argument("--check", action="store_true", help="prove them in kernels")
+    proof.add_argument(
+        "--id",
+        action="append",
+        default=[],
+        metavar="ID",
+        help="with --check: only this sub-problem; can be repeated",
+    )
+    add_sandbox_arguments(proof, "--check")
+    add_function_arguments(parser)
 
 
 def run(arguments: Namespace) -> int:
+    if arguments.targets or arguments.path.is_dir():
+        return mask_folder(arguments)
     if arguments.check:
+        if arguments.output:
+            raise SuperError("--check writes nothing: leave out --output")
         return check(arguments.path, arguments.id, kernel_starter(arguments, "mask-check"))
     refuse_sandbox_arguments(arguments, "--check", {"--id": "id"})
     return write_proposal(arguments.path, arguments.output)

@@ -1,4 +1,4 @@
-"""`pytest-super mask-functions`: replace the bodies of functions in a folder of Python files by stubs."""
+"""`pytest-super mask FOLDER --target …`: replace the bodies of functions in Python files by stubs."""
 
 from __future__ import annotations
 
@@ -20,48 +20,43 @@ if TYPE_CHECKING:
     from pytest_super.functions.leaks import Leak
     from pytest_super.functions.masking import MaskedFunction
 
-HELP = "replace the bodies of functions in a folder of Python files by stubs"
 
-
-def add_arguments(parser: ArgumentParser) -> None:
-    parser.epilog = "Exit status: 0 masked, 1 masked, and --leaks has found something."
-    parser.add_argument("repository", type=Path, metavar="REPOSITORY", help="a folder with Python files")
-    parser.add_argument(
+def add_function_arguments(parser: ArgumentParser) -> None:
+    group = parser.add_argument_group("functions of a folder")
+    group.add_argument(
         "--target",
         action="append",
-        required=True,
+        default=[],
         dest="targets",
         metavar="FILE::NAME",
         help="a function, such as `src/model.py::Model.forward`; can be repeated",
     )
-    parser.add_argument(
-        "--output", type=Path, metavar="DIR", help="write a copy there (default: change the folder itself)"
-    )
-    parser.add_argument(
+    group.add_argument(
         "--docstring",
         choices=("keep", "drop", "replace"),
         default="keep",
         help="what happens to the functions' docstrings (default: keep)",
     )
-    parser.add_argument(
+    group.add_argument(
         "--descriptions",
         type=Path,
         metavar="FILE",
         help="with --docstring=replace: a JSON file with the new docstring of each target",
     )
-    parser.add_argument(
+    group.add_argument(
         "--leaks", action="store_true", help="also report what else in the folder gives the bodies away"
     )
-    parser.add_argument("--json", type=Path, metavar="FILE", help="write what was masked there")
+    group.add_argument("--json", type=Path, metavar="FILE", help="write what was masked there")
 
 
-def run(arguments: Namespace) -> int:
-    if not arguments.repository.is_dir():
-        raise SuperError(f"{arguments.repository} is not a folder")
+def mask_folder(arguments: Namespace) -> int:
+    """The exit status. Raises SuperError."""
+    if not arguments.path.is_dir():
+        raise SuperError(f"{arguments.path} is not a folder")
+    if not arguments.targets:
+        raise SuperError(f"{arguments.path}: name the functions by --target=FILE::NAME")
     docstrings = docstrings_of(arguments.docstring, arguments.descriptions)
-    masked = mask_functions(
-        arguments.repository, arguments.targets, output=arguments.output, docstrings=docstrings
-    )
+    masked = mask_functions(arguments.path, arguments.targets, output=arguments.output, docstrings=docstrings)
     functions = [
         (f"{path}{SEPARATOR}{one.name}", one) for path, file in masked.items() for one in file.functions
     ]
@@ -70,7 +65,7 @@ def run(arguments: Namespace) -> int:
     leaks: list[Leak] = []
     if arguments.leaks:
         gold = [gold_of(target, one.body) for target, one in functions]
-        leaks = list(find_leaks(arguments.output or arguments.repository, gold))
+        leaks = list(find_leaks(arguments.output or arguments.path, gold))
     for leak in leaks:
         about = f" ({leak.target})" if leak.target else ""
         print(printable_line(f"leak: {leak.path}: {leak.detail}{about}"))

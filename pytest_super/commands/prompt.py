@@ -4,7 +4,7 @@ import sys
 from argparse import ArgumentParser, Namespace
 from pathlib import Path
 
-HELP = "print the system prompt of a published trajectory"
+HELP = ""
 
 
 def add_arguments(parser: ArgumentParser) -> None:

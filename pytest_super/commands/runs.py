@@ -5,6 +5,7 @@ from pathlib import Path
 
 from pytest_super.commands.stored_run import add_directory
 from pytest_super.option_types import positive
+from pytest_super.words import counted
 
 HELP = "list the stored runs, or remove old ones"
 
@@ -12,7 +13,10 @@ HELP = "list the stored runs, or remove old ones"
 def add_arguments(parser: ArgumentParser) -> None:
     add_directory(parser)
     parser.add_argument(
-        "--prune", type=positive, metavar="N", help="remove all but the newest N runs and those of baselines"
+        "--prune",
+        type=positive,
+        metavar="N",
+        help="remove all but the newest N runs and those of baselines, and the snapshots of prefixes",
     )
     parser.add_argument(
         "--baseline",
@@ -27,7 +31,9 @@ def add_arguments(parser: ArgumentParser) -> None:
 def run(arguments: Namespace) -> int:
     from pytest_super.comparison.baseline import read_baseline
     from pytest_super.report.stored_runs import run_lines
+    from pytest_super.snapshots.record import remove_snapshots
     from pytest_super.store.stored_runs import remove_runs
+    from pytest_super.store.user_cache import cache_folder
 
     if arguments.prune is not None:
         default = [path for path in (Path("baseline.json"),) if path.exists()]
@@ -35,6 +41,8 @@ def run(arguments: Namespace) -> int:
         but = {run for side in sides for run in (side.run, *side.runs)}
         for id in remove_runs(arguments.dir, keep=arguments.prune, but=but):
             print(f"removed {id}")
+        if removed := remove_snapshots(cache_folder("snapshots")):
+            print(f"removed {counted(removed, 'snapshot')}")
     for line in run_lines(arguments.dir):
         print(line)
     return 0

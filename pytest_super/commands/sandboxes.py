@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from pytest_super.errors import SuperError
 
 if TYPE_CHECKING:
-    from argparse import ArgumentParser, Namespace
+    from argparse import ArgumentParser, Namespace, _ArgumentGroup
     from collections.abc import Callable, Mapping
 
     from pytest_super.session.item import ReadyKernel
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 OPTIONS = {"--sandbox": "sandbox", "--image": "image", "--pip-config": "pip_config"}
 
 
-def add_sandbox_arguments(parser: ArgumentParser, mode: str) -> None:
+def add_sandbox_arguments(parser: ArgumentParser | _ArgumentGroup, mode: str) -> None:
     """`mode` is the option without which no sandbox is started."""
     parser.add_argument(
         "--sandbox", metavar="NAME", help=f"with {mode}: the provider of sandboxes (default: auto)"

@@ -12,7 +12,7 @@ from typing import Any
 from pytest_super.errors import SuperError
 from pytest_super.programs.trial_client import NoTrialError, ask
 
-HELP = "act in the trial for which this program was started"
+HELP = ""
 OK, NOT_OK, NO_TRIAL = 0, 1, 2
 
 

@@ -11,7 +11,7 @@ import pytest
 
 from pytest_super.agents.registry import NEED_MODEL, find_agent
 from pytest_super.errors import SuperError
-from pytest_super.options import ini_value
+from pytest_super.option_values import ini_value
 from pytest_super.platform import when_parent_ends
 from pytest_super.session import fixtures
 from pytest_super.session.answers import with_answers

@@ -17,8 +17,9 @@ from pytest_super.errors import SuperError
 from pytest_super.kernel.providers.host_environment import trusted_certificates
 from pytest_super.kernel.sandbox import SandboxSettings
 from pytest_super.model.settings import SCRIPTED
-from pytest_super.option_types import LEAST_EPOCHS, MOST_EPOCHS, Epochs, Retrieval
-from pytest_super.options import OPTIONS, SETS, SPLITS, value_of
+from pytest_super.option_types import Epochs, Retrieval
+from pytest_super.option_values import value_of
+from pytest_super.options import OPTIONS, SETS, SPLITS
 from pytest_super.programs.installed.agent import Additions
 from pytest_super.redaction import may_hold_secret
 from pytest_super.store.stored_runs import find_path, find_side
@@ -56,7 +57,7 @@ class Settings:
     drift: float
     """In points: the standard deviation of what changes a whole run."""
     cannot_tell: str
-    """What a run does that decides nothing: `pass`, `fail`, or `run-more`, by which `epochs` is a range."""
+    """What a run does that decides nothing: `pass` or `fail`."""
     all_tasks: bool
     """Whether tasks run that the baseline never solved."""
     min_compared: float
@@ -151,15 +152,6 @@ def read_settings(config: pytest.Config) -> Settings:
 def epochs_of(values: dict[str, Any]) -> Epochs:
     """How often each task is tried. Raises pytest.UsageError if no gate could end a range of epochs early."""
     epochs: Epochs = values["super_epochs"]
-    if values["super_cannot_tell"] == "run-more":
-        if not values["super_baseline"]:
-            raise pytest.UsageError("--super-cannot-tell=run-more needs --super-baseline")
-        if epochs.least < LEAST_EPOCHS:
-            raise pytest.UsageError(
-                f"--super-cannot-tell=run-more needs --super-epochs of at least {LEAST_EPOCHS}, or adaptive"
-            )
-        if not epochs.is_adaptive:
-            epochs = Epochs(epochs.least, max(MOST_EPOCHS, 2 * epochs.least))
     gates = [values[key] for key in ("super_baseline", "super_fail_under", "super_must_solve")]
     if epochs.is_adaptive and not any(gates):
         raise pytest.UsageError(

@@ -80,7 +80,7 @@ class MaskableFunction(FieldModel):
     """By default its position in the list, from 0."""
     target: Target
     sha256: Annotated[str, Field(pattern=SHA256)]
-    """Of the original definition, as `pytest-super mask-functions` prints it."""
+    """Of the original definition, as `pytest-super mask` prints it."""
     passage: str = ""
     """What the paper says about it."""
     description: str = ""

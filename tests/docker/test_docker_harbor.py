@@ -154,7 +154,7 @@ def test_what_is_exported_and_imported_again_grades_the_same(
     pytester: pytest.Pytester, image: str, tasks: Path
 ) -> None:
     output = str(pytester.path / "exported")
-    command = ["export-tasks", str(tasks), "--format", "harbor", "--output", output, "--base", image]
+    command = ["export", str(tasks), "--format", "harbor", "--output", output, "--base", image]
     assert cli.main(command) == 0
     assert cli.main(["import", "harbor", output, "--output", "tasks"]) == 0
     wrong = "sed -i 's/sum(range(4))/10/' code/sums.py; printf '%s' '{\"sum\": 10.005, \"of\": [1, 2]}' > {}"

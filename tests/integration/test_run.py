@@ -13,7 +13,8 @@ import pytest
 
 from pytest_super.comparison.baseline import write_baseline
 from pytest_super.comparison.side import Side
-from pytest_super.options import OPTIONS, Option, value_of
+from pytest_super.option_values import value_of
+from pytest_super.options import OPTIONS, Option
 from pytest_super.session import fixtures
 from pytest_super.session.run import RUN
 from tests.integration.conftest import UNSEEN, WITH_AND_WITHOUT_XDIST, read_lines

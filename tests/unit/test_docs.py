@@ -106,6 +106,10 @@ def test_every_option_that_the_pages_name_exists() -> None:
     assert named <= {option.flag for option in OPTIONS}
 
 
+def test_every_option_says_what_its_value_is() -> None:
+    assert [one.flag for one in OPTIONS if not (one.metavar or one.choices or one.is_flag)] == []
+
+
 def test_every_option_is_described_with_its_ini_value_its_default_and_its_choices() -> None:
     described = {row[1].strip("`"): row for row in rows(page("options.md")) if len(row) == 4}
     assert {option.key for option in OPTIONS} | {"super_tasks"} <= set(described)

@@ -66,7 +66,7 @@ class Export:
         (self.source / f"{id}.task.yaml").write_text(json.dumps(task))
 
     def run(self, *options: str) -> int:
-        command = ["export-tasks", str(self.source), "--format", "harbor", "--output", str(self.output)]
+        command = ["export", str(self.source), "--format", "harbor", "--output", str(self.output)]
         return cli.main([*command, *options])
 
     def settings(self, id: str = "a") -> dict[str, Any]:

@@ -410,7 +410,7 @@ def test_the_command_prints_what_it_masked(
 ) -> None:
     descriptions = tmp_path / "descriptions.json"
     descriptions.write_text('{"src/a.py::f": "Return one."}')
-    command = ["mask-functions", str(repository), "--target=src/a.py::f", f"--output={tmp_path / 'new'}"]
+    command = ["mask", str(repository), "--target=src/a.py::f", f"--output={tmp_path / 'new'}"]
     assert main([*command, "--docstring=replace", f"--descriptions={descriptions}"]) == 0
     assert capsys.readouterr().out.startswith("src/a.py::f: 1 line masked (sha256 ")
     assert '    """Return one."""\n' in (tmp_path / "new/src/a.py").read_text()

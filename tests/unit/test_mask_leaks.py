@@ -84,7 +84,7 @@ def test_the_command_reports_leaks_with_exit_status_1(
     (tmp_path / "model.py").write_text(MODEL)
     (tmp_path / "copy.py").write_text(MODEL)
     output = tmp_path.with_name("masked")
-    command = ["mask-functions", str(tmp_path), "--target=model.py::variance", f"--output={output}"]
+    command = ["mask", str(tmp_path), "--target=model.py::variance", f"--output={output}"]
     assert main([*command, "--leaks", f"--json={tmp_path / 'out.json'}"]) == 1
     text = "leak: copy.py: `variance` has 100% of the tokens (model.py::variance)"
     assert text in capsys.readouterr().out.splitlines()

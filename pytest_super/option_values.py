@@ -1,0 +1,118 @@
+"""Adds the options to pytest, and reads their values: from the command line, the ini file or the defaults."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from pytest_super.options import AGENT, OPTIONS, Option
+
+HEADING = "research-reproduction tasks (pytest-super)"
+UNSET: Any = ""
+# From pytest 9.2 on, a number in `[tool.pytest]` can be written without quotes.
+SCALAR: Any = str | int | float if pytest.version_tuple >= (9, 2) else "string"
+
+
+def add_options(parser: pytest.Parser) -> None:
+    for option in OPTIONS:
+        # The headings are in the order of the options.
+        group = parser.getgroup(option.about or "super", option.about or HEADING)
+        named: dict[str, Any] = {"dest": option.key, "default": None, "help": told(option)}
+        kind, unset = SCALAR, UNSET
+        if option.is_flag:
+            # None, not False: only an option that was given overrides the ini value.
+            named["action"], kind, unset = "store_true", "bool", None
+        else:
+            named["metavar"] = option.metavar or "|".join(option.choices or ())
+        if option.is_list:
+            named["action"], kind, unset = "append", "linelist", []
+        group.addoption(option.flag, **named)
+        parser.addini(option.key, f"default of {option.flag}", type=kind, default=unset)
+    parser.addini("super_tasks", "what is collected when no path is given", type="args", default=["tasks"])
+
+
+def told(option: Option) -> str:
+    is_told = option.default is not None and not option.is_flag
+    return f"{option.help} Default: {option.default}." if is_told else option.help
+
+
+def value_of(config: pytest.Config, option: Option) -> Any:
+    """The option's value, else its ini value, else its default. Raises pytest.UsageError."""
+    given = config.getoption(option.key)
+    source = option.flag
+    refuse_empty(option, given)
+    if given is None:
+        given, source = ini_value(config, option.key), f"the ini value {option.key}"
+    if option.is_list or option.is_flag:
+        return given
+    if given in ("", None):
+        return option.default
+    try:
+        value = option.parse(str(given))
+    except ValueError as error:
+        raise pytest.UsageError(f"{source}={given}: {error}") from None
+    if option.choices and value not in option.choices:
+        from pytest_super.words import did_you_mean
+
+        meant = did_you_mean(value, option.choices)
+        raise pytest.UsageError(f"{source}={given}: choose from {', '.join(option.choices)}{meant}")
+    return value
+
+
+def ini_value(config: pytest.Config, key: str) -> Any:
+    """The ini value. Raises pytest.UsageError for any error that pytest raises about its type."""
+    try:
+        return config.getini(key)
+    except (TypeError, ValueError, pytest.UsageError) as error:
+        raise pytest.UsageError(f"the ini value {key}: {error}") from None
+
+
+def refuse_empty(option: Option, given: str | list[str] | None) -> None:
+    """Raises pytest.UsageError for an empty value, for example from an unset shell variable.
+
+    Otherwise the option would be ignored silently.
+    """
+    if given == "" or (isinstance(given, list) and "" in given):
+        raise pytest.UsageError(f"{option.flag}= is empty: give it a value, or leave it out")
+
+
+def refuse_unknown_options(parser: pytest.Parser, arguments: list[str]) -> None:
+    """Raises pytest.UsageError for an option that looks like ours and that no plugin or conftest has."""
+    flags = [option.flag for option in OPTIONS]
+    given = {argument.partition("=")[0] for argument in arguments if argument.startswith("--super-")}
+    if given.issubset(flags):
+        return
+    for argument in parser.parse_known_and_unknown_args(arguments)[1]:
+        name = argument.partition("=")[0]
+        if name in given:
+            from pytest_super.words import did_you_mean
+
+            raise pytest.UsageError(f"there is no option {name}{did_you_mean(name, flags)}")
+
+
+def refuse_unknown_ini_value(warning: str) -> None:
+    """Raises pytest.UsageError if this is pytest's warning of an unknown ini value that looks like ours.
+
+    Otherwise a gate would be missing without an error.
+    """
+    known = [*(option.key for option in OPTIONS), "super_tasks"]
+    _, is_unknown, key = warning.strip().partition("Unknown config option: ")
+    if is_unknown and key.startswith("super_"):
+        from pytest_super.words import did_you_mean
+
+        raise pytest.UsageError(f"there is no ini value {key}{did_you_mean(key, known)}")
+
+
+def has_agent(config: pytest.Config) -> bool:
+    """Whether the run has an agent. Without one nothing is collected.
+
+    Raises pytest.UsageError if other options are given without an agent.
+    """
+    refuse_empty(AGENT, config.getoption("super_agent"))
+    if config.getoption("super_agent") or ini_value(config, AGENT.key):
+        return True
+    given = [option.flag for option in OPTIONS if config.getoption(option.key) is not None]
+    if given:
+        raise pytest.UsageError(f"{', '.join(given)} needs --super-agent, for example --super-agent=gold")
+    return False
