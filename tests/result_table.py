@@ -43,7 +43,7 @@ def row_of(field: Field, text: str) -> list[str]:
     unit = f", {field.unit.name}" if field.unit else ""
     null = " or `null`" if field.is_optional else ""
     places = {"page": field.page, "notebook": field.notebook, "JUnit XML": field.junit}
-    shown = ["all"] if all(places.values()) else [place for place, is_shown in places.items() if is_shown]
+    shown = [] if all(places.values()) else [place for place, is_shown in places.items() if is_shown] or ["-"]
     if field.column:
         shown.insert(0, f"column `{field.column}`")
     if field.total:

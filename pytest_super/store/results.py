@@ -58,30 +58,30 @@ class TrialResult:
     id: Annotated[str, ELSEWHERE]
     """The task."""
     set: str
-    """The set of the task."""
+    """Its set."""
     category: Annotated[str | None, Field(absent="none")] = None
-    """The category of the task."""
+    """Its category."""
     epoch: int
-    """The number of the repeat, from 1."""
+    """Number of the repeat, from 1."""
     rerun: Annotated[int, JUNIT_ONLY]
     """1 if the trial was run again because its worker died, else 0."""
     solved: Annotated[bool, SOLVED] = False
-    """Whether the headline metric has its best value."""
+    """Whether the headline metric is best."""
     stop_reason: Annotated[str, Field(label="stopped")] = RUNNING
     """Why the trial ended, [see below](#stop-reasons)."""
     error: Annotated[str | None, NOT_JUNIT] = None
-    """The infrastructure failure, or what interrupted the trial; `null` in a valid trial."""
+    """The infrastructure failure, or what interrupted the trial."""
     agent_error: Annotated[str | None, Field(label="the agent's error", junit=False)] = None
     """The agent's traceback; a program's exit code and last line if it left no answer; what a first
     request needs beyond the limit of tokens."""
     headline: str = ""
-    """The metric that decides whether the task is solved."""
+    """The metric that decides `solved`."""
     metrics: Annotated[dict[str, float | None], Field(label="score", absent="none", junit=False)] = field(
         default_factory=dict
     )
     """The value of each [metric](metrics.md) by name; all `null` in an error."""
     cause: Annotated[str, Field(absent="none", unmeasured=lambda result: not result.is_scored)] = ""
-    """[Why the task is not solved](metrics.md#causes); empty if it is solved."""
+    """[Why the task is not solved](metrics.md#causes)."""
     difference: Annotated[str, Field(label="wrong values", absent="none known")] = ""
     """The first three wrong values of the submission, next to the gold ones."""
     submitted: Annotated[bool, ANSWERED] = False
@@ -96,11 +96,11 @@ class TrialResult:
     the longest; `null` if none was seen."""
     graded: Annotated[Objects, NOT_JUNIT] = field(default_factory=list)
     """For each value of the [grader](grading.md): `name`, `score`, `found`, `expected`, `why` there is
-    no value, the end of what its command `printed`, and the `command` of a paper's experiment."""
+    none, the end of what its command `printed`, and the `command` of a paper's experiment."""
     graded_in: str = ""
-    """The sandbox of the grader, `fresh` or `same`; empty without a grader."""
+    """The sandbox of the grader: `fresh` or `same`."""
     grade_seconds: Annotated[float, GRADING_TIME] = 0.0
-    """Time of grading, with the start of its sandbox."""
+    """Time of grading."""
     changed_elsewhere: list[str] | None = None
     """The first 100 files that the agent changed and the grader did not collect; `null` if not known."""
     taken: list[str] = field(default_factory=list)
@@ -118,7 +118,7 @@ class TrialResult:
     """[Signs](metrics.md#integrity): `kind`, `step`, `evidence`, `is_suspect`. Empty if there are none,
     `null` if nobody looked."""
     unseen: list[str] = field(default_factory=list)
-    """What could not be observed, so that some signs were not looked for."""
+    """Signs that could not be looked for, because something could not be observed."""
     compute_seconds: Annotated[float, COMPUTE_TIME] = 0.0
     """Charged [compute time](task-format.md#compute-time)."""
     model_seconds: Annotated[float, replace(MODEL_TIME, label="model time", total="model")] = 0.0
@@ -135,7 +135,7 @@ class TrialResult:
     completion_tokens: Annotated[int, replace(MODEL_TOKENS, page=False, notebook=False)] = 0
     """Tokens of the model's answers."""
     cost_usd: Annotated[float | None, COST] = None
-    """The cost of the calls whose price is known."""
+    """Cost of the calls of known price."""
     recorded: Annotated[int, Field(label="recorded answers")] = 0
     """Answers taken from [an earlier run](answers.md)."""
     recorded_usd: Annotated[float, RECORDED_COST] = 0.0
@@ -150,50 +150,48 @@ class TrialResult:
     dropped: Annotated[int, Field(unmeasured=TIME.unmeasured)] = 0
     """[Frames and messages of the sandbox](sandboxes.md#what-comes-out) that were dropped."""
     agent: str
-    """The name from `--super-agent`."""
+    """From `--super-agent`."""
     agent_version: str = ""
-    """The version of [the agent's program](agents/by-name.md) in the image; empty for other agents."""
+    """The version of [an agent's program](agents/by-name.md) in the image."""
     model: Annotated[str | None, Field(absent="none")] = None
-    """The name from `--super-model`."""
+    """From `--super-model`."""
     sandbox: str = ""
     """The name of the [sandbox](sandboxes.md), such as `docker`."""
     isolated: bool | None = None
-    """Whether the trial was isolated from the host; `null` if it never had a sandbox."""
+    """Whether it was isolated from the host; `null` without a sandbox."""
     software: str = ""
     """The digest of the image (of its recipe, if `pytest-super image build` made it), or the version of
-    a local sandbox's Python."""
+    the local Python."""
     environment: Annotated[dict[str, str], NOT_JUNIT] = field(default_factory=dict)
     """The [fixed variables](sandboxes.md#fixed-variables) of the sandbox."""
     repository: str = ""
-    """The task's repository without its version: URL, name on the index, or path; empty without one."""
+    """The task's repository without its version: URL, name on the index, or path."""
     conditions: Annotated[str, ELSEWHERE] = ""
     """A [digest](comparing.md#what-may-be-compared) of everything around the agent. Only trials with
     equal ones are compared."""
     subject: Annotated[str, ELSEWHERE] = ""
-    """A digest of the agent, its code, the model and their parameters."""
+    """A digest of the agent and the model."""
     scoring: Annotated[str, ELSEWHERE] = ""
     """A digest of what decides the scores."""
     weight: float = 1.0
-    """How much the task counts in means."""
+    """Weight in means."""
     applicable: Annotated[list[str], ELSEWHERE] = field(default_factory=list)
     """The metrics that apply to the task."""
     metric_versions: Annotated[dict[str, int], ELSEWHERE] = field(default_factory=dict)
-    """The version of each of these metrics. Values of different versions are not compared.
-    [accuracy](metrics.md#accuracy), [graded](metrics.md#graded) and self_report have version 2 where an
-    empty list or mapping is compared."""
+    """Their versions. Values of different versions are not compared. [accuracy](metrics.md#accuracy),
+    [graded](metrics.md#graded) and self_report have version 2 where an empty list or mapping is
+    compared."""
     started: Annotated[str, Field(absent="not known")] = ""
-    """The start time, in ISO 8601 with offset."""
+    """Start time, in ISO 8601 with offset."""
     worker: Annotated[str, Field(absent="not known")] = ""
-    """The id of the xdist worker that ran the trial (`gw0`), or `main`."""
+    """The xdist worker (`gw0`), or `main`."""
     resumed_from: Annotated[str, Field(label="taken over from")] = ""
     """The run that ran the trial, if this one [took it over](comparing.md#nothing-is-paid-for-twice) or
     [scored it again](rescoring.md#a-run-of-the-new-scores)."""
     forked_from: Annotated[str, Field(label="forked from")] = ""
-    """The run, the trial and the step from which [a fork](answers.md#going-on-from-a-step) continues;
-    empty for a whole trial."""
+    """The run, trial and step from which [a fork](answers.md#going-on-from-a-step) continues."""
     fork_difference: Annotated[str, Field(label="replayed otherwise")] = ""
-    """The first replayed step of a fork that differs from the recorded one, and how; empty if none
-    does."""
+    """The first replayed step of a fork that differs from the recorded one, and how."""
     folder: Annotated[str, JUNIT_ONLY] = ""
     """The trial's folder, relative to the run's."""
     kept: str | None = None
