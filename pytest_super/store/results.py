@@ -64,7 +64,7 @@ class TrialResult:
     epoch: int
     """Number of the repeat, from 1."""
     rerun: Annotated[int, JUNIT_ONLY]
-    """1 if the trial was run again because its worker died, else 0."""
+    """1 if it was run again because its worker died, else 0."""
     solved: Annotated[bool, SOLVED] = False
     """Whether the headline metric is best."""
     stop_reason: Annotated[str, Field(label="stopped")] = RUNNING
@@ -72,8 +72,8 @@ class TrialResult:
     error: Annotated[str | None, NOT_JUNIT] = None
     """The infrastructure failure, or what interrupted the trial."""
     agent_error: Annotated[str | None, Field(label="the agent's error", junit=False)] = None
-    """The agent's traceback; a program's exit code and last line if it left no answer; what a first
-    request needs beyond the limit of tokens."""
+    """The agent's traceback; a program's exit code and last line; what a first request needs beyond the
+    limit of tokens."""
     headline: str = ""
     """The metric that decides `solved`."""
     metrics: Annotated[dict[str, float | None], Field(label="score", absent="none", junit=False)] = field(
@@ -83,9 +83,9 @@ class TrialResult:
     cause: Annotated[str, Field(absent="none", unmeasured=lambda result: not result.is_scored)] = ""
     """[Why the task is not solved](metrics.md#causes)."""
     difference: Annotated[str, Field(label="wrong values", absent="none known")] = ""
-    """The first three wrong values of the submission, next to the gold ones."""
+    """The first three wrong values, next to the gold ones."""
     submitted: Annotated[bool, ANSWERED] = False
-    """Whether the agent submitted an answer."""
+    """Whether there is a submission."""
     landmarks_found: Annotated[Objects, Field(label="landmark", page=False, junit=False)] = field(
         default_factory=list
     )
@@ -93,7 +93,7 @@ class TrialResult:
     `timed_out`](metrics.md#landmarks)."""
     entrypoint_process: Annotated[dict[str, Any] | None, Field(label="script", junit=False)] = None
     """The [process](#processes) that ran the entrypoint, with the file as `script`: one that counts, or
-    the longest; `null` if none was seen."""
+    the longest."""
     graded: Annotated[Objects, NOT_JUNIT] = field(default_factory=list)
     """For each value of the [grader](grading.md): `name`, `score`, `found`, `expected`, `why` there is
     none, the end of what its command `printed`, and the `command` of a paper's experiment."""
@@ -102,30 +102,29 @@ class TrialResult:
     grade_seconds: Annotated[float, GRADING_TIME] = 0.0
     """Time of grading."""
     changed_elsewhere: list[str] | None = None
-    """The first 100 files that the agent changed and the grader did not collect; `null` if not known."""
+    """The first 100 files that the agent changed and the grader did not collect."""
     taken: list[str] = field(default_factory=list)
-    """For an item of a [paper](papers.md#what-a-body-needs): what was graded besides the masked bodies,
-    as `file: name`."""
+    """Of a [paper](papers.md#what-a-body-needs): what was graded besides the masked bodies, as `file:
+    name`."""
     left_out: list[str] = field(default_factory=list)
-    """For an item of a paper: what the agent changed in their files and was not graded, as `file: name`
-    or `file: line N`."""
+    """Of a paper: what the agent changed in their files and was not graded, as `file: name` or `file:
+    line N`."""
     whole_file: Annotated[Objects | None, NOT_JUNIT] = None
-    """For an item of a [paper](papers.md#how-it-is-graded): the values with the whole files of the
-    agent, if it changed more in them than was graded; else `null`."""
+    """Of a [paper](papers.md#how-it-is-graded): the values with the agent's whole files, if it changed
+    more in them than was graded."""
     masked: dict[str, Any] | None = None
-    """For an item of a paper: [what may make it hard](papers.md#what-reports-say); else `null`."""
+    """Of a paper: [what may make it hard](papers.md#what-reports-say)."""
     integrity: Annotated[Objects | None, Field(label="look twice", page=False)] = None
-    """[Signs](metrics.md#integrity): `kind`, `step`, `evidence`, `is_suspect`. Empty if there are none,
-    `null` if nobody looked."""
+    """[Signs](metrics.md#integrity): `kind`, `step`, `evidence`, `is_suspect`; `null` if nobody
+    looked."""
     unseen: list[str] = field(default_factory=list)
-    """Signs that could not be looked for, because something could not be observed."""
+    """What could not be observed for them."""
     compute_seconds: Annotated[float, COMPUTE_TIME] = 0.0
     """Charged [compute time](task-format.md#compute-time)."""
     model_seconds: Annotated[float, replace(MODEL_TIME, label="model time", total="model")] = 0.0
     """Time in which the agent waited for its model."""
     waited_seconds: Annotated[float, replace(MODEL_TIME, label="waited")] = 0.0
-    """The part of `model_seconds` that was [waiting](models.md#waiting), which `limits.wall` does not
-    count."""
+    """The part of `model_seconds` that was [waiting](models.md#waiting)."""
     wall_seconds: Annotated[float, replace(TIME, label="total time")] = 0.0
     """Total time of the trial."""
     prompt_tokens: Annotated[int, replace(MODEL_TOKENS, page=False, notebook=False)] = 0
@@ -139,9 +138,9 @@ class TrialResult:
     recorded: Annotated[int, Field(label="recorded answers")] = 0
     """Answers taken from [an earlier run](answers.md)."""
     recorded_usd: Annotated[float, RECORDED_COST] = 0.0
-    """The part of `cost_usd` for recorded answers, which was paid then."""
+    """The part of `cost_usd` for them, paid then."""
     folded: Annotated[int, Field(label="approximately recorded answers")] = 0
-    """Recorded answers to a request that differs in [what is not
+    """Those of them to a request that differs in [what is not
     compared](answers.md#what-is-not-compared)."""
     steps: Annotated[int, Field(absent="0")] = 0
     """The agent's steps, without pre-executed ones."""
@@ -160,15 +159,13 @@ class TrialResult:
     isolated: bool | None = None
     """Whether it was isolated from the host; `null` without a sandbox."""
     software: str = ""
-    """The digest of the image (of its recipe, if `pytest-super image build` made it), or the version of
-    the local Python."""
+    """The digest of the image or of its recipe, or the version of the local Python."""
     environment: Annotated[dict[str, str], NOT_JUNIT] = field(default_factory=dict)
     """The [fixed variables](sandboxes.md#fixed-variables) of the sandbox."""
     repository: str = ""
     """The task's repository without its version: URL, name on the index, or path."""
     conditions: Annotated[str, ELSEWHERE] = ""
-    """A [digest](comparing.md#what-may-be-compared) of everything around the agent. Only trials with
-    equal ones are compared."""
+    """A [digest](comparing.md#what-may-be-compared) of everything around the agent."""
     subject: Annotated[str, ELSEWHERE] = ""
     """A digest of the agent and the model."""
     scoring: Annotated[str, ELSEWHERE] = ""
@@ -178,16 +175,15 @@ class TrialResult:
     applicable: Annotated[list[str], ELSEWHERE] = field(default_factory=list)
     """The metrics that apply to the task."""
     metric_versions: Annotated[dict[str, int], ELSEWHERE] = field(default_factory=dict)
-    """Their versions. Values of different versions are not compared. [accuracy](metrics.md#accuracy),
-    [graded](metrics.md#graded) and self_report have version 2 where an empty list or mapping is
-    compared."""
+    """Their versions. [accuracy](metrics.md#accuracy), [graded](metrics.md#graded) and self_report have
+    version 2 where an empty list or mapping is compared."""
     started: Annotated[str, Field(absent="not known")] = ""
     """Start time, in ISO 8601 with offset."""
     worker: Annotated[str, Field(absent="not known")] = ""
     """The xdist worker (`gw0`), or `main`."""
     resumed_from: Annotated[str, Field(label="taken over from")] = ""
-    """The run that ran the trial, if this one [took it over](comparing.md#nothing-is-paid-for-twice) or
-    [scored it again](rescoring.md#a-run-of-the-new-scores)."""
+    """The run that ran the trial, if it was [taken over](comparing.md#nothing-is-paid-for-twice) or
+    [scored again](rescoring.md#a-run-of-the-new-scores)."""
     forked_from: Annotated[str, Field(label="forked from")] = ""
     """The run, trial and step from which [a fork](answers.md#going-on-from-a-step) continues."""
     fork_difference: Annotated[str, Field(label="replayed otherwise")] = ""
