@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 PAGE = Path(__file__).parents[1] / "docs/reference/results.md"
 HEAD = "| field | type | meaning | shown in |\n|---|---|---|---|\n"
 KINDS = {
-    str: "text", int: "whole number", float: "number", bool: "true or false", list: "list", dict: "object",
+    str: "text", int: "integer", float: "number", bool: "boolean", list: "list", dict: "object",
 }  # fmt: skip
 
 
@@ -43,7 +43,7 @@ def row_of(field: Field, text: str) -> list[str]:
     unit = f", {field.unit.name}" if field.unit else ""
     null = " or `null`" if field.is_optional else ""
     places = {"page": field.page, "notebook": field.notebook, "JUnit XML": field.junit}
-    shown = [place for place, is_shown in places.items() if is_shown]
+    shown = [] if all(places.values()) else [place for place, is_shown in places.items() if is_shown] or ["-"]
     if field.column:
         shown.insert(0, f"column `{field.column}`")
     if field.total:

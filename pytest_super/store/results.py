@@ -58,154 +58,140 @@ class TrialResult:
     id: Annotated[str, ELSEWHERE]
     """The task."""
     set: str
-    """The set of the task."""
+    """Its set."""
     category: Annotated[str | None, Field(absent="none")] = None
-    """The category of the task."""
+    """Its category."""
     epoch: int
-    """The number of the repeat, from 1."""
+    """Number of the repeat, from 1."""
     rerun: Annotated[int, JUNIT_ONLY]
-    """0, or 1 if the trial was run again because its worker died."""
+    """1 if it was run again because its worker died, else 0."""
     solved: Annotated[bool, SOLVED] = False
-    """Whether the headline metric has its best value."""
+    """Whether the headline metric is best."""
     stop_reason: Annotated[str, Field(label="stopped")] = RUNNING
     """Why the trial ended, [see below](#stop-reasons)."""
     error: Annotated[str | None, NOT_JUNIT] = None
-    """The infrastructure failure, or what interrupted the trial; `null` in a valid trial."""
+    """The infrastructure failure, or what interrupted the trial."""
     agent_error: Annotated[str | None, Field(label="the agent's error", junit=False)] = None
-    """The traceback, if the agent raised; exit code and last line of output of a program that left no answer;
-    what a first request needs that is larger than the limit of tokens."""
+    """The agent's traceback; a program's exit code and last line; what a first request needs beyond the
+    limit of tokens."""
     headline: str = ""
-    """The metric that decides whether the task is solved."""
+    """The metric that decides `solved`."""
     metrics: Annotated[dict[str, float | None], Field(label="score", absent="none", junit=False)] = field(
         default_factory=dict
     )
-    """The value of each [metric](metrics.md) by name, in the order of the columns, including your own; all
-    `null` in an error."""
+    """The value of each [metric](metrics.md) by name; all `null` in an error."""
     cause: Annotated[str, Field(absent="none", unmeasured=lambda result: not result.is_scored)] = ""
-    """[Why the task is not solved](metrics.md#causes), one of a closed list; empty if it is solved."""
+    """[Why the task is not solved](metrics.md#causes)."""
     difference: Annotated[str, Field(label="wrong values", absent="none known")] = ""
-    """The submission's values that are wrong, next to the gold ones: the first three, clipped."""
+    """The first three wrong values, next to the gold ones."""
     submitted: Annotated[bool, ANSWERED] = False
-    """Whether the agent submitted an answer."""
+    """Whether there is a submission."""
     landmarks_found: Annotated[Objects, Field(label="landmark", page=False, junit=False)] = field(
         default_factory=list
     )
     """For each landmark: `pattern`, `step` that hit it first (`null`: missed), [`is_echo`,
     `timed_out`](metrics.md#landmarks)."""
     entrypoint_process: Annotated[dict[str, Any] | None, Field(label="script", junit=False)] = None
-    """The [process](#processes) that ran the task's entrypoint: one that counts, or else the longest; `null`
-    if none was seen. Also `script`, the file that it ran."""
+    """The [process](#processes) that ran the entrypoint, with the file as `script`: one that counts, or
+    the longest."""
     graded: Annotated[Objects, NOT_JUNIT] = field(default_factory=list)
-    """For each value of the task's [grader](grading.md): `name`, `score`, `found`, `expected`, `why` there is
-    no value, the end of what its command `printed` (in the first value that only this explains), and the
-    `command` of a paper's experiment."""
+    """For each value of the [grader](grading.md): `name`, `score`, `found`, `expected`, `why` there is
+    none, the end of what its command `printed`, and the `command` of a paper's experiment."""
     graded_in: str = ""
-    """`fresh` or `same`, the sandbox in which the grader ran; empty without one."""
+    """The sandbox of the grader: `fresh` or `same`."""
     grade_seconds: Annotated[float, GRADING_TIME] = 0.0
-    """How long grading took, with the start of its sandbox."""
+    """Time of grading."""
     changed_elsewhere: list[str] | None = None
-    """The first 100 files that the agent changed and the grader did not collect; `null` if that is not
-    known."""
+    """The first 100 files that the agent changed and the grader did not collect."""
     taken: list[str] = field(default_factory=list)
-    """For an item of a [paper](papers.md#what-a-body-needs): what was graded besides the masked bodies, as
-    `file: name`."""
+    """Of a [paper](papers.md#what-a-body-needs): what was graded besides the masked bodies, as `file:
+    name`."""
     left_out: list[str] = field(default_factory=list)
-    """For an item of a paper: what else the agent has changed in their files, as `file: name` or `file: line
-    N`."""
+    """Of a paper: what the agent changed in their files and was not graded, as `file: name` or `file:
+    line N`."""
     whole_file: Annotated[Objects | None, NOT_JUNIT] = None
-    """For an item of a [paper](papers.md#how-it-is-graded) in whose files the agent has changed more than was
-    graded: the values with these files as the agent left them; else `null`."""
+    """Of a [paper](papers.md#how-it-is-graded): the values with the agent's whole files, if it changed
+    more in them than was graded."""
     masked: dict[str, Any] | None = None
-    """For an item of a paper [what may make it hard](papers.md#what-reports-say); else `null`."""
+    """Of a paper: [what may make it hard](papers.md#what-reports-say)."""
     integrity: Annotated[Objects | None, Field(label="look twice", page=False)] = None
-    """[Signs](metrics.md#integrity) that the score says more than the agent did: `kind`, `step` (`null`: of
-    none), `evidence`, and `is_suspect`. Empty if there are none, `null` if nobody looked."""
+    """[Signs](metrics.md#integrity): `kind`, `step`, `evidence`, `is_suspect`; `null` if nobody
+    looked."""
     unseen: list[str] = field(default_factory=list)
-    """What could not be observed, so that some signs were not looked for."""
+    """What could not be observed for them."""
     compute_seconds: Annotated[float, COMPUTE_TIME] = 0.0
-    """[Compute time](task-format.md#compute-time) that was charged."""
+    """Charged [compute time](task-format.md#compute-time)."""
     model_seconds: Annotated[float, replace(MODEL_TIME, label="model time", total="model")] = 0.0
     """Time in which the agent waited for its model."""
     waited_seconds: Annotated[float, replace(MODEL_TIME, label="waited")] = 0.0
-    """The part of `model_seconds` that was [waiting](models.md#waiting) for rate limits and retries, which
-    `limits.wall` does not count."""
+    """The part of `model_seconds` that was [waiting](models.md#waiting)."""
     wall_seconds: Annotated[float, replace(TIME, label="total time")] = 0.0
     """Total time of the trial."""
     prompt_tokens: Annotated[int, replace(MODEL_TOKENS, page=False, notebook=False)] = 0
-    """Tokens of the prompts that its model read."""
+    """Tokens of the prompts."""
     cached_tokens: Annotated[int, MODEL_TOKENS] = 0
-    """Of the prompt tokens: those that the provider read from its cache, which cost less."""
+    """The part of `prompt_tokens` that the provider read from its cache."""
     completion_tokens: Annotated[int, replace(MODEL_TOKENS, page=False, notebook=False)] = 0
-    """Tokens of the answers that its model wrote."""
+    """Tokens of the model's answers."""
     cost_usd: Annotated[float | None, COST] = None
-    """The cost of the calls whose price is known."""
+    """Cost of the calls of known price."""
     recorded: Annotated[int, Field(label="recorded answers")] = 0
-    """The number of answers that the model gave to [an earlier run](answers.md), and that were not asked for
-    again."""
+    """Answers taken from [an earlier run](answers.md)."""
     recorded_usd: Annotated[float, RECORDED_COST] = 0.0
-    """Of the cost: that of recorded answers, which was paid then."""
+    """The part of `cost_usd` for them, paid then."""
     folded: Annotated[int, Field(label="approximately recorded answers")] = 0
-    """Of the recorded answers: those to a request that differs in [what is not
-    compared](answers.md#what-is-not-compared), such as a duration."""
+    """Those of them to a request that differs in [what is not
+    compared](answers.md#what-is-not-compared)."""
     steps: Annotated[int, Field(absent="0")] = 0
-    """The number of the agent's steps, without pre-executed ones."""
+    """The agent's steps, without pre-executed ones."""
     repeats: Annotated[int, Field(label="equal steps in a row")] = 0
-    """The largest number of steps in a row with the same action and the same observation."""
+    """The most steps in a row with the same action and observation."""
     dropped: Annotated[int, Field(unmeasured=TIME.unmeasured)] = 0
-    """The number of [frames and messages from its sandbox](sandboxes.md#what-comes-out) that were dropped."""
+    """[Frames and messages of the sandbox](sandboxes.md#what-comes-out) that were dropped."""
     agent: str
-    """The name from `--super-agent`."""
+    """From `--super-agent`."""
     agent_version: str = ""
-    """The version of [the agent's program](agents/by-name.md) in the image of its sandbox; empty for other
-    agents."""
+    """The version of [an agent's program](agents/by-name.md) in the image."""
     model: Annotated[str | None, Field(absent="none")] = None
-    """The name from `--super-model`."""
+    """From `--super-model`."""
     sandbox: str = ""
-    """The name of its [sandbox](sandboxes.md), such as `docker` or that of [your
-    own](sandboxes.md#your-own)."""
+    """The name of the [sandbox](sandboxes.md), such as `docker`."""
     isolated: bool | None = None
-    """Whether the trial was isolated from the host; `null` if it never had a sandbox."""
+    """Whether it was isolated from the host; `null` without a sandbox."""
     software: str = ""
-    """What is installed in the sandbox: the digest of an image (of its recipe, if `pytest-super image build`
-    made it), or the version of a local sandbox's Python."""
+    """The digest of the image or of its recipe, or the version of the local Python."""
     environment: Annotated[dict[str, str], NOT_JUNIT] = field(default_factory=dict)
-    """The [fixed variables](sandboxes.md#fixed-variables) of its sandbox: `TZ`, `PYTHONHASHSEED`, `LANG`,
-    `LC_ALL`."""
+    """The [fixed variables](sandboxes.md#fixed-variables) of the sandbox."""
     repository: str = ""
-    """The task's repository without its version: a URL, a name on the package index, or a path; empty without
-    one."""
+    """The task's repository without its version: URL, name on the index, or path."""
     conditions: Annotated[str, ELSEWHERE] = ""
-    """A [digest](comparing.md#what-may-be-compared) of everything around the agent. Only trials with equal
-    ones can be compared."""
+    """A [digest](comparing.md#what-may-be-compared) of everything around the agent."""
     subject: Annotated[str, ELSEWHERE] = ""
-    """A digest of what is tried: the agent and its code, the model, and their parameters."""
+    """A digest of the agent and the model."""
     scoring: Annotated[str, ELSEWHERE] = ""
     """A digest of what decides the scores."""
     weight: float = 1.0
-    """How much the task counts in means."""
+    """Weight in means."""
     applicable: Annotated[list[str], ELSEWHERE] = field(default_factory=list)
-    """The names of the metrics that apply to the task; an error counts only in gates of these."""
+    """The metrics that apply to the task."""
     metric_versions: Annotated[dict[str, int], ELSEWHERE] = field(default_factory=dict)
-    """The version of each of these for this task. Values of several versions cannot be compared:
-    [accuracy](metrics.md#accuracy), [graded](metrics.md#graded) and self_report have version 2 for tasks in
-    which an empty list or mapping can be compared."""
+    """Their versions. [accuracy](metrics.md#accuracy), [graded](metrics.md#graded) and self_report have
+    version 2 where an empty list or mapping is compared."""
     started: Annotated[str, Field(absent="not known")] = ""
-    """The start time, in ISO 8601 with offset."""
+    """Start time, in ISO 8601 with offset."""
     worker: Annotated[str, Field(absent="not known")] = ""
-    """The process that ran the trial: the id of an xdist worker (`gw0`), or `main`."""
+    """The xdist worker (`gw0`), or `main`."""
     resumed_from: Annotated[str, Field(label="taken over from")] = ""
-    """The run that has run the trial, if [a later one](comparing.md#nothing-is-paid-for-twice) has taken it
-    over or [scored it again](rescoring.md#a-run-of-the-new-scores)."""
+    """The run that ran the trial, if it was [taken over](comparing.md#nothing-is-paid-for-twice) or
+    [scored again](rescoring.md#a-run-of-the-new-scores)."""
     forked_from: Annotated[str, Field(label="forked from")] = ""
-    """The run, the trial and the step from which [a fork](answers.md#going-on-from-a-step) goes on; empty for
-    a whole trial."""
+    """The run, trial and step from which [a fork](answers.md#going-on-from-a-step) continues."""
     fork_difference: Annotated[str, Field(label="replayed otherwise")] = ""
-    """The first replayed step of a fork whose action or observation is not the recorded one, and how it
-    differs; empty if none is."""
+    """The first replayed step of a fork that differs from the recorded one, and how."""
     folder: Annotated[str, JUNIT_ONLY] = ""
-    """The trial's folder, relative to the run's folder."""
+    """The trial's folder, relative to the run's."""
     kept: str | None = None
-    """The command that enters the sandbox, if it was kept."""
+    """The command that enters the kept sandbox."""
 
     @property
     def tokens(self) -> Annotated[int, Field(unit=TOKENS, total="tokens")]:

@@ -188,7 +188,7 @@ def test_a_rerun_replaces_the_trial_whose_worker_died(tmp_path: Path) -> None:
 def test_the_columns_are_those_that_the_page_names(tmp_path: Path) -> None:
     text = page_path("results.md").read_text(encoding="utf-8")
     listed = text.partition("### results.jsonl")[2].partition("\n### ")[0]
-    named = re.findall(r"^\| `(\w+)` \| (?:text|whole number|number|true or false)\b", listed, re.MULTILINE)
+    named = re.findall(r"^\| `(\w+)` \| (?:text|integer|number|boolean)\b", listed, re.MULTILINE)
     [row] = table(stored_trial(tmp_path, a_result()), tmp_path)
     assert [name for name in row if not name.startswith("metric_")] == ["run", *named]
 
