@@ -135,11 +135,8 @@ def declare(file: Path) -> None:
         ("atif", '"weather": 21.5, "rain": 7, "pets": ["cat", "dog"]'),
         ("metric name", '"weather"'),
         ("type check", "the field weather has a value of another kind"),
-        (
-            "docs",
-            "| `weather` | number, degrees or `null` | How warm it was. | column `warmth`, page, ",
-        ),
-        ("docs", "| `pets` | list | Who watched. | page, notebook, JUnit XML |"),
+        ("docs", "| `weather` | number, degrees or `null` | How warm it was. | column `warmth` |"),
+        ("docs", "| `pets` | list | Who watched. |  |"),
     ],
 )
 def test_a_field_that_is_added_to_the_declarations_is_shown_everywhere(
