@@ -33,6 +33,7 @@ class Cause(StrEnum):
     UNIT = "other unit"
     KEY = "other key"
     FORMAT = "other format"
+    UNKNOWN = "the task has no answer yet"
     NOT_RUN = "script not run"
     VALUE = "wrong value"
 
@@ -56,6 +57,8 @@ def cause_of(task: Task, result: TrialResult, submission: Any) -> str:
 
 
 def of_submission(task: Task, result: TrialResult, submission: Any) -> Cause:
+    if task.answer_unknown:
+        return Cause.UNKNOWN
     if task.has_answer:
         if submission is None and task.answer is not None:
             return Cause.GAVE_UP

@@ -5,6 +5,7 @@ To add a metric that ships, write one file in this folder and put its entry into
 
 from __future__ import annotations
 
+import json
 import re
 from collections import Counter
 from dataclasses import asdict, replace
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
 
     from pytest_super.metrics.evidence import Evidence
     from pytest_super.metrics.reference import ReferenceScores
+    from pytest_super.metrics.script_runs.process_runs import ProcessRun
     from pytest_super.tasks.task import Task
 
 GROUP = "pytest_super.metrics"
@@ -163,14 +165,22 @@ def scored(metrics: Sequence[Metric], task: Task, evidence: Evidence, scoring: s
     return {
         "metrics": scores,
         "landmarks_found": [asdict(landmark) for landmark in evidence.landmarks],
-        "entrypoint_process": None if run is None else {**asdict(run.process), "script": run.script},
+        "entrypoint_process": run and described(run, task),
         "graded": [asdict(value) for value in evidence.graded],
         "solved": is_solved(metrics, task, scores, scoring=scoring),
         "difference": wrong_values(task, evidence),
     }
 
 
+def described(run: ProcessRun, task: Task) -> dict[str, Any]:
+    assert task.entrypoint is not None
+    return {**asdict(run.process), "script": run.script, "min_seconds": task.entrypoint.min_seconds}
+
+
 def wrong_values(task: Task, evidence: Evidence) -> str:
+    if evidence.submitted and task.answer_unknown:
+        found = json.dumps(evidence.submission, ensure_ascii=False)
+        return f"submitted {found}: if it is right, copy it into `answer`"
     if not evidence.submitted or not task.has_answer:
         return ""
     return difference(task.answer, evidence.submission, task.tolerance)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from pytest_super.gates.figures import mean_with_errors, without_interrupted
 from pytest_super.gates.wording import CANNOT_TELL, FAILED, GATE, INVALID, OPEN, PASSED, VERDICTS
 from pytest_super.metrics.accuracy import ACCURACY
+from pytest_super.metrics.cause import Cause
 from pytest_super.metrics.suspect import SUSPECT
 from pytest_super.report.facts import sign_line, text_of
 from pytest_super.report.notebook import NOTEBOOK
@@ -36,10 +37,13 @@ if TYPE_CHECKING:
     from pytest_super.metrics import Metric
     from pytest_super.store.results import TrialResult
 
+# Of so many trials, agreement says little.
+FEW = 20
 # The colours of the beginnings of lines.
 COLOURS = {
     "error ": {"red": True},
     "missed ": {"red": True},
+    "unknown ": {"yellow": True},
     "stopped ": {"yellow": True},
     "suspect ": {"red": True},
     "trouble ": {"red": True},
@@ -202,7 +206,7 @@ def agreement_lines(group: Group) -> Iterator[str]:
     parts = [
         f"with {names[name]} in {100 * found.share:.0f} % of {counted(found.trials, 'trial')}"
         for name, found in agreements(group).items()
-        if found is not None
+        if found is not None and found.trials > FEW
     ]
     if parts:
         yield f"script_executed agrees {', '.join(parts)}"
@@ -234,7 +238,8 @@ def unsolved_lines(results: Iterable[TrialResult], folder: PurePath) -> Iterator
             yield one_line(f"error   {result.name}: {result.error} ({result.folder})")
         elif not result.solved:
             path = folder / result.folder / NOTEBOOK
-            yield f"{one_line(f'missed  {result.name}: {describe(result)}')}; {path}"
+            word = "unknown" if result.cause == Cause.UNKNOWN else "missed "
+            yield f"{one_line(f'{word} {result.name}: {describe(result)}')}; {path}"
         for sign in result.integrity or ():
             if sign["is_suspect"]:
                 yield one_line(f"suspect {result.name}: {sign_line(sign)}")

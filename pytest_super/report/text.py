@@ -153,6 +153,9 @@ def script_state(result: TrialResult) -> str:
     ran = f"{PurePosixPath(process['script']).name}{changed} ran as {process['script']}"
     if process["seconds"] is None:
         return f"{ran} and had not ended"
+    needed = process.get("min_seconds")
+    if needed and process["seconds"] < needed:
+        return f"{ran} for {process['seconds']:.1f} s, and needs {needed:g} s"
     return f"{ran} for {process['seconds']:.1f} s, {status_words(process['status'])}"
 
 

@@ -451,6 +451,10 @@ def test_the_frames_of_an_agents_error_are_its_own_and_not_those_of_libraries() 
             "train.py, changed, ran as repo/sub/train.py for 2.0 s, exit code 0",
         ),
         ({"seconds": 12.0, "status": 3 << 8, "changed": False}, "{} for 12.0 s, exit code 3"),
+        (
+            {"seconds": 0.31, "status": 0, "changed": False, "min_seconds": 0.5},
+            "{} for 0.3 s, and needs 0.5 s",
+        ),
         ({"seconds": 12.0, "status": 9, "changed": None}, "{} for 12.0 s, signal 9"),
         ({"seconds": 12.0, "status": None, "changed": None}, "{} for 12.0 s, status unknown"),
     ],

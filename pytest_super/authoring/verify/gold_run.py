@@ -77,7 +77,8 @@ def run_gold(paths: Sequence[Path], options: Sequence[str], directory: Path) -> 
 def await_pytest(arguments: Sequence[str]) -> int:
     """The exit status of pytest. Ctrl-C reaches pytest too; wait until it has stored its results."""
     plugins = [f"-p{plugin}" for plugin in PLUGINS]
-    command = [sys.executable, "-m", "pytest", *plugins, *arguments]
+    # Without the last line: "6 passed" before the findings would say that all is well.
+    command = [sys.executable, "-m", "pytest", "-qq", *plugins, *arguments]
     with subprocess.Popen(command) as process:
         while True:
             with suppress(KeyboardInterrupt):
