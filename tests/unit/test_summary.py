@@ -302,9 +302,18 @@ def test_agreement_is_with_more_than_half_of_the_landmarks_and_with_full_accurac
     both = Agreement(trials=3, share=2 / 3)
     assert agreements(group(*trials)) == {"landmarks": both, "accuracy": both}
     assert (
-        "script_executed agrees with landmarks > 0.5 in 67 % of 3 trials, with accuracy 1 in 67 % of 3 trials"
-        in lines(trials)
-    )
+        "script_executed agrees with landmarks > 0.5 in 67 % of 21 trials, "
+        "with accuracy 1 in 67 % of 21 trials"
+    ) in lines(trials * 7)
+    assert "agrees" not in "\n".join(lines(trials * 6))
+
+
+def test_a_task_without_an_answer_is_no_miss() -> None:
+    found = 'submitted {"a": 1}: if it is right, copy it into `answer`'
+    open_one = result(cause="the task has no answer yet", difference=found, stop_reason="submitted")
+    (line,) = [line for line in lines([open_one]) if "copy it" in line]
+    assert line.startswith(f"unknown {open_one.name}: ")
+    assert f"the task has no answer yet; {found}; " in line
 
 
 def test_agreement_is_not_told_where_no_trial_has_both() -> None:
