@@ -59,22 +59,6 @@ def test_the_gates_of_the_quickstart_are_green_and_red(project: Project) -> None
     assert [gate(model, *compared) for model in ("good", "bad")] == [0, 1]
 
 
-CURIOUS = r"""
-class Curious:
-    def run(self, trial):
-        assert trial.task.query == "do it\nBe brief."
-        assert trial.execute("!cat notes.txt").observation == "read me first"
-        trial.submit(42)
-"""
-
-
-def test_the_fixtures_work(project: Project) -> None:
-    project.write("conftest.py", example("agent-python.md", "fixtures.py"))
-    project.write("agents.py", CURIOUS)
-    project.add_task("t")
-    project.run(agent="agents:Curious").assert_outcomes(passed=1)
-
-
 def test_the_hooks_work(project: Project) -> None:
     project.write("conftest.py", "\n".join(block.text for block in blocks_of(page_path("hooks.md"))))
     project.add_task("t")
