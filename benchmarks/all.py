@@ -1,4 +1,4 @@
-"""Run every benchmark and print the table that the README quotes.
+"""Run every benchmark and print the table of docs/maintainers/speed.md.
 
 Usage: python benchmarks/all.py [--small] [SCRIPT ...]      (needs a container engine and the package index)
 

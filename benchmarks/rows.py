@@ -1,4 +1,4 @@
-"""The rows of the benchmark table: every script prints its own, and `all.py` collects them for the README."""
+"""The rows of the benchmark table of docs/maintainers/speed.md: every script prints its own, `all.py` all."""
 
 from __future__ import annotations
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from tests.docker.mini_loop import MINI_LOOP
 from tests.gold_player import write_shipped_task
 from tests.pages import example
 
@@ -184,7 +185,7 @@ def test_mini_swe_agent_solves_a_shipped_task_as_a_command(
 def test_mini_swe_agents_loop_solves_a_shipped_task_over_the_trial(
     project: pytest.Pytester, openai_server: OpenAIServer, mini: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    (project.path / "mini.py").write_text(example("agent-command.md", "mini.py"))
+    (project.path / "mini.py").write_text(MINI_LOOP)
     monkeypatch.setenv("PYTHONPATH", f"{project.path}:{mini}")
     commands = [
         *solving(),

@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING
 
+import scipy.special  # noqa: F401
+
 from pytest_super.cli import main
 from tests.pages import blocks_of, example, page_path
 
@@ -12,8 +14,6 @@ if TYPE_CHECKING:
     import pytest
 
     from tests.integration.conftest import Project
-
-STARTER_TASK = "tasks/percolation.task.yaml"
 
 
 def test_the_agent_and_the_fake_kernel_work(project: Project) -> None:
@@ -35,12 +35,8 @@ def test_the_agent_of_the_readme_and_the_quickstart_solves_the_task_that_init_wr
     pytester: pytest.Pytester,
 ) -> None:
     assert main(["init"]) == 0
-    for page, name in [
-        ("README.md", STARTER_TASK),
-        ("README.md", "agents.py"),
-        ("quickstart.md", "agents.py"),
-    ]:
-        assert example(page, name) == (pytester.path / name).read_text()
+    for page in ("README.md", "quickstart.md"):
+        assert example(page, "agents.py") == (pytester.path / "agents.py").read_text()
     for agent in ("gold", "agents:Reader"):
         result = pytester.runpytest(f"--super-agent={agent}", "--super-sandbox=local")
         result.assert_outcomes(passed=1)
@@ -48,20 +44,19 @@ def test_the_agent_of_the_readme_and_the_quickstart_solves_the_task_that_init_wr
         result.stdout.re_match_lines([r"all +- +1( +1\.000){5} +0"])
 
 
-CURIOUS = r"""
-class Curious:
-    def run(self, trial):
-        assert trial.task.query == "do it\nBe brief."
-        assert trial.execute("!cat notes.txt").observation == "read me first"
-        trial.submit(42)
-"""
+def test_the_gates_of_the_quickstart_are_green_and_red(project: Project) -> None:
+    for name in ("tasks/mean.task.yaml", "mine.py", "good.json", "bad.json"):
+        project.write(name, example("quickstart.md", name))
 
+    def gate(model: str, *args: str) -> int:
+        result = project.run(f"--super-model=scripted:{model}.json", *args, agent="mine:Mine")
+        return int(result.ret)
 
-def test_the_fixtures_work(project: Project) -> None:
-    project.write("conftest.py", example("agent-python.md", "fixtures.py"))
-    project.write("agents.py", CURIOUS)
-    project.add_task("t")
-    project.run(agent="agents:Curious").assert_outcomes(passed=1)
+    assert [gate(model, "--super-fail-under=0.9") for model in ("good", "bad")] == [0, 1]
+    assert gate("good", "--super-epochs=10") == 0
+    assert main(["baseline", "update", ".super/runs/latest"]) == 0
+    compared = ("--super-epochs=5", "--super-baseline=baseline.json")
+    assert [gate(model, *compared) for model in ("good", "bad")] == [0, 1]
 
 
 def test_the_hooks_work(project: Project) -> None:
