@@ -10,6 +10,7 @@ import os
 import re
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
 
 import httpx
 
@@ -122,15 +123,22 @@ class ProviderServer:
         site = self._site(protocol)
         key = self._parameters.get("api_key") or self._known.key or first(site.key_variables)
         extra = self._parameters.get("extra_headers") or {}
-        if not key and not any(map(is_secret_name, extra)):
+        base = self._base(protocol)
+        if not (key or any(map(is_secret_name, extra)) or is_on_this_machine(base)):
             names = ", ".join(self._known.missing_keys()) or "the variable that litellm reads"
-            raise ModelCallError(Failure.FATAL, f"{self._known.model}: its key is missing: set {names}")
+            told = f"its key is missing: set {names} (to any text, if {base} needs none)"
+            raise ModelCallError(Failure.FATAL, f"{self._known.model}: {told}")
         # No header can end with a blank, as one without a key would.
         headers = httpx.Headers(protocol.headers(key or "-"))
         headers.update({name: value for name, names in site.headers.items() if (value := first(names))})
         headers.update(passed)
         headers.update(extra)
         return headers
+
+
+def is_on_this_machine(url: str) -> bool:
+    """Whether it is one of a server that needs no key, as local ones of models do."""
+    return urlsplit(url).hostname in ("localhost", "127.0.0.1", "::1")
 
 
 def first(names: tuple[str, ...]) -> str:
