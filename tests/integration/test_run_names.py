@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from typing import TYPE_CHECKING
+from urllib.request import urlopen
 
 import pytest
 
@@ -70,3 +73,62 @@ def test_a_run_is_compared_with_the_one_that_was_the_latest_before_it(
     pytester.runpytest(*options, f"--super-resume={first.name}").stdout.fnmatch_lines(["*2 *reused*"])
     replay = (f"--super-trajectory={first.name}", "--super-agent=replay", *options[1:])
     pytester.runpytest(*replay).assert_outcomes(passed=2)
+
+
+# Finds nothing that an installation without extras lacks.
+BARE = """
+import sys
+
+EXTRAS = {"huggingface_hub", "mcp", "numpy", "pandas", "pyarrow", "pypdf", "scipy"}
+
+class Bare:
+    def __init__(self, finder):
+        self.finder = finder
+
+    def find_spec(self, name, path=None, target=None):
+        return None if name.partition(".")[0] in EXTRAS else self.finder.find_spec(name, path, target)
+
+sys.meta_path[:] = map(Bare, sys.meta_path)
+from pytest_super.cli import main
+sys.exit(main(sys.argv[1:]))
+"""
+TELLS = {
+    ("compare", ID, ID): "pytest-super[gate]",
+    ("baseline", "update", ID): "pytest-super[gate]",
+    ("export", ID, "--format=parquet"): "pytest-super[parquet]",
+    ("import", "super", "--set=expert"): "pytest-super[super]",
+}
+WORKS = [
+    ("runs",),
+    ("why", ID),
+    ("rescore", ID),
+    ("export", ID, "--format=csv"),
+    ("export", ID, "--format=inspect"),
+    ("init", "new"),
+    ("validate", "new/tasks"),
+    ("stats", "new/tasks"),
+    ("schema",),
+]
+
+
+def bare(*words: str) -> subprocess.Popen[str]:
+    command = [sys.executable, "-c", BARE, *words]
+    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("stored")
+def test_without_extras_commands_work_or_say_what_to_install() -> None:
+    for words in WORKS:
+        _, told = (ran := bare(*words)).communicate()
+        assert "Traceback" not in told
+        assert ran.returncode == (1 if words[0] == "rescore" else 0), told
+    for words, extra in TELLS.items():
+        _, told = (ran := bare(*words)).communicate()
+        assert (ran.returncode, told.count("\n")) == (1, 1), told
+        assert extra in told
+    with bare("view") as viewing:
+        assert viewing.stdout is not None
+        address = viewing.stdout.readline().partition(" ")[0]
+        assert f"{ID}" in urlopen(address).read().decode()
+        viewing.terminate()
