@@ -15,6 +15,7 @@ from urllib.parse import quote
 import pytest
 import yaml
 
+from pytest_super.cli import main
 from pytest_super.kernel.providers.docker.image import DEFAULT_IMAGE
 from tests.docker.github import GitHub, Job, jobs, variables_of_a_machine
 
@@ -140,6 +141,26 @@ def test_a_pull_request_is_red_for_a_drop_and_not_for_an_agent_that_only_looks_w
     again = github.run(gate, is_again=True)
     assert again.has_failed
     assert "of the same subject; look 2 at this subject" in again.log
+
+
+@pytest.mark.long
+def test_the_workflow_of_init_is_red_for_an_agent_that_is_worse_than_on_the_main_branch(
+    github: GitHub, tmp_path: Path
+) -> None:
+    github.repository = tmp_path / "new"
+    folder = github.repository / "my project"
+    (github.repository / ".git").mkdir(parents=True)
+    assert main(["init", str(folder)]) == 0
+    written = (github.repository / ".github/workflows/agent.yml").read_text()
+    assert not github.run(yaml.safe_load(written)["jobs"]["tasks"], event="push").has_failed
+
+    job = yaml.safe_load(written.replace("=gold", "=agents:Reader"))["jobs"]["tasks"]
+    assert not github.run(job).has_failed
+    agent = folder / "agents.py"
+    agent.write_text(agent.read_text().replace("float(", "0 * float("))
+    worse = github.run(job)
+    assert worse.has_failed
+    assert worse.summary.startswith("### Agent: regressed")
 
 
 def check_artifacts(job: Job, server: OpenAIServer) -> None:
