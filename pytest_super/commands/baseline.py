@@ -94,7 +94,13 @@ def write_whole(file: Path, run_folder: Path, *, with_answers: bool) -> None:
     archive_of(file).unlink(missing_ok=True)
     if with_answers:
         trials = write_answers(file, side, run_folder, dict.fromkeys(side.tasks, 0))
-        print(f"{archive_of(file).name}: the answers of {counted(trials, 'trial')}")
+        name = archive_of(file).name
+        if not trials:
+            # Each later run that asks a model would refuse an empty one.
+            archive_of(file).unlink()
+            print(f"{name} is not written: no trial has answers of a model")
+        else:
+            print(f"{name}: the answers of {counted(trials, 'trial')}")
 
 
 def refuse_answers(side: Side) -> None:

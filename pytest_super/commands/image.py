@@ -1,4 +1,4 @@
-"""`pytest-super image build`: build the image that containers run."""
+"""`pytest-super image`: build the image that containers run, and print its name."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pytest_super.errors import SuperError
-from pytest_super.kernel.providers.docker.image import DEFAULT_PROFILE, PROFILES, build
+from pytest_super.kernel.providers.docker.image import DEFAULT_IMAGE, DEFAULT_PROFILE, PROFILES, build
 from pytest_super.kernel.providers.host_environment import trusted_certificates
 from pytest_super.report.live_command import LiveCommand
 from pytest_super.words import did_you_mean
@@ -18,11 +18,17 @@ if TYPE_CHECKING:
 
     from pytest_super.programs.installed.agent import InstalledAgent
 
-HELP = "build the kernel image that containers run"
+HELP = "build the kernel image that containers run, or print its name"
 
 
 def add_arguments(parser: ArgumentParser) -> None:
-    actions = parser.add_subparsers(required=True, metavar="ACTION")
+    actions = parser.add_subparsers(dest="action", required=True, metavar="ACTION")
+    name = actions.add_parser(
+        "name", help="print the name of the kernel image, which changes with its recipe"
+    )
+    name.add_argument(
+        "--agent", metavar="NAME[==VERSION]", help="of the image with the program of this agent on top of it"
+    )
     action = actions.add_parser("build", help="build the kernel image on the container engine")
     action.add_argument(
         "--profile",
@@ -75,6 +81,9 @@ def defaults(field: str) -> str:
 
 
 def run(arguments: Namespace) -> int:
+    if arguments.action == "name":
+        print(name_of(arguments.agent))
+        return 0
     with LiveCommand(lambda: "building the image") as live, live.activity("engine", "start") as activity:
 
         def show(line: str) -> None:
@@ -84,6 +93,15 @@ def run(arguments: Namespace) -> int:
         tag = build_agent(arguments, show) if arguments.agent else build_kernel(arguments, show)
     print(f"built {tag}")
     return 0
+
+
+def name_of(agent: str | None) -> str:
+    """The name of the kernel image, or of the one with an agent's program on top. Raises SuperError."""
+    from pytest_super.kernel.providers.docker.image.agent import name_with
+
+    if agent is None:
+        return DEFAULT_IMAGE
+    return name_with(DEFAULT_IMAGE, agent_named(agent).program(is_exact=False))
 
 
 def build_kernel(arguments: Namespace, print_line: Callable[[str], None]) -> str:

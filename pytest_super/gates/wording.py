@@ -83,7 +83,7 @@ STOPS = (
     "look at some of them: pytest-super view {run}"
 )
 # What to do
-LOOK = "to see why, look at the tasks that it solves no longer: pytest-super view {run}"
+LOOK = "to see why: pytest-super why {run}, or pytest-super view {run}"
 GOES_ON = "CANNOT TELL does not fail the run: see --super-cannot-tell"
 RUN_ERRORS_AGAIN = (
     "errors fail the run, unless --super-max-errors allows them; "

@@ -1,29 +1,31 @@
-"""The files of docs/ci.md, run step by step, with a model whose skill is a number.
-
-What the steps of GitHub do that are not commands is done here: a checkout, a new virtual environment.
-"""
+"""The files of docs/ci.md and our action, run step by step, with a model whose skill is a number."""
 
 from __future__ import annotations
 
 import json
-import os
 import re
+import shutil
 import subprocess
 import sys
 import threading
 from collections import Counter
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
 
 import pytest
 import yaml
 
+from pytest_super.cli import main
+from pytest_super.kernel.providers.docker.image import DEFAULT_IMAGE
+from tests.docker.github import GitHub, Job, jobs, variables_of_a_machine
+
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from tests.openai_server import OpenAIServer
 
-pytestmark = [pytest.mark.docker, pytest.mark.network, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.docker, pytest.mark.network, pytest.mark.timeout(1800)]
 
-ROOT = Path(__file__).parents[2]
 PROJECT = """
 [build-system]
 requires = ["hatchling"]
@@ -69,71 +71,27 @@ class SkilledModel:
         return str(number + 40 if place < self._skill else 0)
 
 
-def jobs() -> tuple[dict[str, Any], dict[str, Any], dict[str, Any]]:
-    """The jobs of the page: that of a pull request for GitHub and for GitLab, and that of the main branch."""
-    blocks = re.findall(r"```yml\n(.*?)```", (ROOT / "docs/ci.md").read_text(), re.DOTALL)
-    github, gitlab, main_branch = map(yaml.safe_load, blocks)
-    return github["jobs"]["gate"], gitlab["agent"], main_branch["jobs"]["baseline"]
-
-
-def commands(job: dict[str, Any]) -> list[tuple[str, dict[str, str]]]:
-    """Each command with its variables."""
-    return [(step["run"], step.get("env", {})) for step in job["steps"] if "run" in step]
-
-
-class Runner:
-    """One machine of the CI, on which the steps run one after the other."""
-
-    def __init__(self, folder: Path, server: OpenAIServer, environment: Path) -> None:
-        self.folder = folder
-        self._server = server
-        known = {
-            name: value for name, value in os.environ.items() if not name.startswith(("PYTEST", "SUPER"))
-        }
-        self._variables = {
-            **known,
-            "PATH": f"{environment / 'bin'}:{os.environ['PATH']}",
-            "GITHUB_STEP_SUMMARY": str(folder / "summary.md"),
-        }
-
-    def run(self, command: str, variables: dict[str, str], *, is_checked: bool = True) -> int:
-        secret = self._server.environment["OPENAI_API_KEY"]
-        own = {
-            name: value.replace("${{ secrets.OPENAI_API_KEY }}", secret) for name, value in variables.items()
-        }
-        place = {name: value for name, value in self._server.environment.items() if name != "OPENAI_API_KEY"}
-        if command == "pytest-super image build":
-            # What it builds upon comes from a registry.
-            command += " --base debian-super:bookworm"
-        ran = subprocess.run(
-            ["bash", "-e", "-o", "pipefail", "-c", command],
-            cwd=self.folder,
-            env={**self._variables, **place, **own},
-            text=True,
-            capture_output=True,
-            check=False,
-        )
-        print(f"$ {command}\n{ran.stdout[-6000:]}{ran.stderr[-3000:]}")
-        assert not is_checked or ran.returncode == 0, command
-        return ran.returncode
+def with_epochs(job: dict[str, Any], epochs: int) -> dict[str, Any]:
+    """The job with fewer epochs, which take less time."""
+    return yaml.safe_load(re.sub(r"--super-epochs=\d+", f"--super-epochs={epochs}", yaml.safe_dump(job)))  # type: ignore[no-any-return]
 
 
 @pytest.fixture(scope="module")
 def environment(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A new virtual environment with the package, which comes from here and not from the index."""
+    """A new virtual environment, into which the action installs."""
     folder = tmp_path_factory.mktemp("environment") / ".venv"
     subprocess.run([sys.executable, "-m", "venv", folder], check=True)
-    subprocess.run([folder / "bin/pip", "install", "-q", f"{ROOT}[gate]"], check=True)
     return folder
 
 
 @pytest.fixture
-def runner(tmp_path: Path, openai_server: OpenAIServer, environment: Path) -> Runner:
-    (tmp_path / "mine").mkdir()
-    (tmp_path / "mine/__init__.py").touch()
-    (tmp_path / "mine/agents.py").write_text(AGENT)
-    (tmp_path / "pyproject.toml").write_text(PROJECT)
-    (tmp_path / "tasks").mkdir()
+def github(tmp_path: Path, openai_server: OpenAIServer, environment: Path) -> GitHub:
+    project = tmp_path / "project"
+    (project / "mine").mkdir(parents=True)
+    (project / "mine/__init__.py").touch()
+    (project / "mine/agents.py").write_text(AGENT)
+    (project / "pyproject.toml").write_text(PROJECT)
+    (project / "tasks").mkdir()
     for number in range(TASKS):
         task = {
             "id": f"t{number}",
@@ -141,95 +99,111 @@ def runner(tmp_path: Path, openai_server: OpenAIServer, environment: Path) -> Ru
             "query": f"What is {number} + 40?",
             "answer": number + 40,
         }
-        (tmp_path / f"tasks/t{number}.task.yaml").write_text(yaml.safe_dump(task))
-    return Runner(tmp_path, openai_server, environment)
-
-
-@pytest.mark.slow
-def test_both_files_run_the_same_commands() -> None:
-    github, gitlab, _ = jobs()
-    assert [one_line(command) for command, _ in commands(github)] == [*map(one_line, gitlab["script"])]
-
-
-def one_line(command: str) -> str:
-    return " ".join(command.split())
+        (project / f"tasks/t{number}.task.yaml").write_text(yaml.safe_dump(task))
+    place = dict(openai_server.environment)
+    secrets = {"OPENAI_API_KEY": place.pop("OPENAI_API_KEY")}
+    variables = {**variables_of_a_machine(environment), **place}
+    return GitHub(repository=project, place=tmp_path, variables=variables, secrets=secrets)
 
 
 @pytest.mark.long
 def test_a_pull_request_is_red_for_a_drop_and_not_for_an_agent_that_only_looks_worse(
-    runner: Runner, openai_server: OpenAIServer
+    github: GitHub, openai_server: OpenAIServer
 ) -> None:
-    *before, (gate, variables) = commands(jobs()[0])
-    for command, own in before:
-        runner.run(command, own)
-    # The main branch makes the baseline.
+    gate, _, main_branch = jobs()
+    # Without a baseline nothing is installed.
+    first = github.run(gate)
+    assert first.has_failed
+    assert "there is no baseline.json to compare with" in first.log
+    assert "pip install" not in first.log
+
+    # The main branch makes the baseline, which is put into git.
     openai_server.by(SkilledModel(0.8))
-    main = re.sub(r"--super-epochs=\S+ --super-baseline=\S+", "--super-epochs=4", gate)
-    runner.run(main, variables, is_checked=False)
-    runner.run("pytest-super baseline update .super/runs/latest", {})
+    made = github.run(with_epochs(main_branch, 4))
+    assert not made.has_failed
+    shutil.copy(made.folder / "baseline.json", github.repository)
 
     # The same agent, unlucky: about five points lower.
     openai_server.by(SkilledModel(0.75))
-    assert runner.run(gate, variables, is_checked=False) == 0
-    assert "### Agent: " in (runner.folder / "summary.md").read_text()
+    unlucky = github.run(gate)
+    assert not unlucky.has_failed
+    assert "### Agent: " in unlucky.summary
+    # The baseline is that of git, and the image was not built again.
+    assert [key.rpartition("-")[0] for key in unlucky.restored] == [quote(DEFAULT_IMAGE, safe="")]
 
-    (runner.folder / "summary.md").unlink()
     openai_server.by(SkilledModel(0.3))
-    assert runner.run(gate, variables, is_checked=False) == 1
-    summary = (runner.folder / "summary.md").read_text()
-    assert summary.startswith("### Agent: regressed")
-    assert "| lost |" in summary
-    check_artifacts(runner, openai_server)
+    worse = github.run(gate)
+    assert worse.has_failed
+    assert worse.summary.startswith("### Agent: regressed")
+    assert "| lost |" in worse.summary
+    check_artifacts(worse, openai_server)
+
+    again = github.run(gate, is_again=True)
+    assert again.has_failed
+    assert "of the same subject; look 2 at this subject" in again.log
 
 
-def check_artifacts(runner: Runner, server: OpenAIServer) -> None:
-    kept = jobs()[0]["steps"][-1]["with"]["path"].split()
-    assert all((runner.folder / path).exists() for path in kept)
-    results = (runner.folder / ".super/runs/latest/results.jsonl").read_text().splitlines()
+@pytest.mark.long
+def test_the_workflow_of_init_is_red_for_an_agent_that_is_worse_than_on_the_main_branch(
+    github: GitHub, tmp_path: Path
+) -> None:
+    github.repository = tmp_path / "new"
+    folder = github.repository / "my project"
+    (github.repository / ".git").mkdir(parents=True)
+    assert main(["init", str(folder)]) == 0
+    written = (github.repository / ".github/workflows/agent.yml").read_text()
+    assert not github.run(yaml.safe_load(written)["jobs"]["tasks"], event="push").has_failed
+
+    job = yaml.safe_load(written.replace("=gold", "=agents:Reader"))["jobs"]["tasks"]
+    assert not github.run(job).has_failed
+    agent = folder / "agents.py"
+    agent.write_text(agent.read_text().replace("float(", "0 * float("))
+    worse = github.run(job)
+    assert worse.has_failed
+    assert worse.summary.startswith("### Agent: regressed")
+
+
+def check_artifacts(job: Job, server: OpenAIServer) -> None:
+    kept = job.machine / "artifacts/pytest-super"
+    assert (kept / "0").read_text().startswith("<?xml")
+    results = (kept / "2/runs/latest/results.jsonl").read_text().splitlines()
     assert {json.loads(line)["sandbox"] for line in results} == {"docker"}
     # No artifact has the key.
     secret = server.environment["OPENAI_API_KEY"].encode()
-    assert not any(secret in path.read_bytes() for path in runner.folder.rglob("*") if path.is_file())
+    assert not any(secret in path.read_bytes() for path in job.machine.rglob("*") if path.is_file())
 
 
 @pytest.mark.long
 def test_a_pull_request_pays_for_what_it_touches_and_is_red_for_a_drop(
-    runner: Runner, openai_server: OpenAIServer
+    github: GitHub, openai_server: OpenAIServer
 ) -> None:
-    *before, (gate, variables) = commands(jobs()[0])
+    gate, _, main_branch = jobs()
     openai_server.by(SkilledModel(0.8))
-    for command, own in commands(jobs()[2]):
-        runner.run(command.replace("--super-epochs=10", "--super-epochs=3"), own)
-    kept = jobs()[2]["steps"][-1]["with"]["path"].split()
-    assert all((runner.folder / path).exists() for path in kept)
-    summary = runner.folder / "summary.md"
-    agent = runner.folder / "mine/agents.py"
+    assert not github.run(with_epochs(main_branch, 3)).has_failed
+    agent = github.repository / "mine/agents.py"
     asked = len(openai_server.requests)
     assert asked == 3 * TASKS
 
-    for command, own in before:
-        runner.run(command, own)
-
     # Written otherwise, and asks the same: ten first requests are asked again.
     agent.write_text(AGENT.replace("asked", "prompt"))
-    assert runner.run(gate, variables) == 0
+    same = github.run(gate)
+    assert not same.has_failed
     assert len(openai_server.requests) - asked == 10
-    assert summary.read_text().startswith("### Agent: pass\n")
+    assert same.summary.startswith("### Agent: pass\n")
 
     # An error message is another one, in the three tasks that meet it.
-    summary.unlink()
     asked = len(openai_server.requests)
     agent.write_text(AGENT.replace("It failed", "Error"))
-    assert runner.run(gate, variables, is_checked=False) == 0
+    assert not github.run(gate).has_failed
     assert len(openai_server.requests) - asked == 10 + 3 * 3
 
     # Another prompt, with which the model is worse.
-    summary.unlink()
     asked = len(openai_server.requests)
     agent.write_text(AGENT.replace("trial.task.query\n", '"Guess. " + trial.task.query\n'))
     openai_server.by(SkilledModel(0.3))
-    assert runner.run(gate, variables, is_checked=False) == 1
+    worse = github.run(gate)
+    assert worse.has_failed
     assert len(openai_server.requests) - asked == 10 + 3 * TASKS
-    assert summary.read_text().startswith("### Agent: regressed")
-    assert "| lost |" in summary.read_text()
-    check_artifacts(runner, openai_server)
+    assert worse.summary.startswith("### Agent: regressed")
+    assert "| lost |" in worse.summary
+    check_artifacts(worse, openai_server)

@@ -435,6 +435,16 @@ def coupled(talking: TalkingProject, openai_environment: OpenAIServer) -> Talkin
     return talking
 
 
+def test_a_baseline_of_an_agent_that_asked_no_model_has_no_archive(
+    project: Project, capsys: pytest.CaptureFixture[str]
+) -> None:
+    project.add_task("t")
+    project.run()
+    assert main(["baseline", "update", str(project.latest), "--with-answers"]) == 0
+    assert "baseline.answers.zip is not written: no trial has answers of a model\n" in capsys.readouterr().out
+    assert not (project.path / "baseline.answers.zip").exists()
+
+
 def test_an_agent_that_asks_the_same_passes_and_costs_nothing(
     coupled: TalkingProject, openai_environment: OpenAIServer
 ) -> None:

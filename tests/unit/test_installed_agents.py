@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from pytest_super.agents.registry import installed_agent, installed_names
 from pytest_super.cli import main
 from pytest_super.errors import InfrastructureError, SuperError
+from pytest_super.kernel.providers.docker.image import DEFAULT_IMAGE
 from pytest_super.kernel.providers.docker.image.agent import name_with
 from pytest_super.kernel.sandbox import ProgramInImage
 from pytest_super.programs.answer import answers_in
@@ -127,6 +128,17 @@ def test_options_of_the_kernel_image_are_refused_for_an_agents(capsys: pytest.Ca
 def test_an_image_with_a_program_is_named_after_its_base(image: str, name: str) -> None:
     program = ProgramInImage(name="codex", version="0.169.0", oldest="0.1", is_exact=False)
     assert name_with(image, program) == name
+
+
+@pytest.mark.parametrize(
+    ("arguments", "name"),
+    [([], DEFAULT_IMAGE), (["--agent", "codex==0.169.0"], f"{DEFAULT_IMAGE}-codex-0.169.0")],
+)
+def test_the_name_of_an_image_is_printed(
+    arguments: list[str], name: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["image", "name", *arguments]) == 0
+    assert capsys.readouterr().out == f"{name}\n"
 
 
 class FakeNpm:
