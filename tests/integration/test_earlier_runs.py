@@ -71,10 +71,14 @@ def test_a_red_job_that_is_run_again_stays_red(project: Project) -> None:
     first = project.latest.resolve().name
     again = run(project, TASKS[:8], *GATE, "--junitxml=out.xml")
     assert again.ret == pytest.ExitCode.TESTS_FAILED
-    said = f"with 36 trials of run {first}, {SAME_SUBJECT}; look 2 at this subject, with 1.25 % risk of"
     assert again.outlines[-1].startswith("REGRESSED  expert ")
-    assert said in again.outlines[-1]
-    again.stdout.fnmatch_lines(["baseline *; candidate * (6 epochs)", f"{said} *"])
+    again.stdout.fnmatch_lines(
+        [
+            "baseline *; candidate * (6 epochs)",
+            f"with 36 trials of run {first}, {SAME_SUBJECT}",
+            "look 2 at this subject, with 1.25 % risk of *",
+        ]
+    )
     assert (verdict(project)["look"], verdict(project)["pooled"]) == (2, {first: 36})
     told = {one.get("name"): one.get("value") for one in ET.parse(project.path / "out.xml").iter("property")}
     assert (told["super.look"], told["super.pooled"]) == ("2", f"{first}: 36")
@@ -118,7 +122,7 @@ def test_only_tasks_under_equal_conditions_count_together(project: Project) -> N
     first = project.latest.resolve().name
     project.add_task("t1", query="do something else")
     result = run(project, TASKS[:8], *GATE)
-    result.stdout.fnmatch_lines([f"with 33 trials of run {first}, {SAME_SUBJECT}; look 2 *"])
+    result.stdout.fnmatch_lines([f"with 33 trials of run {first}, {SAME_SUBJECT}", "look 2 *"])
 
 
 @pytest.mark.slow
