@@ -64,7 +64,7 @@ class TrialResult:
     epoch: int
     """Number of the repeat, from 1."""
     rerun: Annotated[int, JUNIT_ONLY]
-    """1 if it was run again because its worker died, else 0."""
+    """1 if run again because its worker died, else 0."""
     solved: Annotated[bool, SOLVED] = False
     """Whether the headline metric is best."""
     stop_reason: Annotated[str, Field(label="stopped")] = RUNNING
@@ -83,7 +83,7 @@ class TrialResult:
     cause: Annotated[str, Field(absent="none", unmeasured=lambda result: not result.is_scored)] = ""
     """[Why the task is not solved](metrics.md#causes)."""
     difference: Annotated[str, Field(label="wrong values", absent="none known")] = ""
-    """The first three wrong values, next to the gold ones."""
+    """The first three wrong values, with the gold ones."""
     submitted: Annotated[bool, ANSWERED] = False
     """Whether there is a submission."""
     landmarks_found: Annotated[Objects, Field(label="landmark", page=False, junit=False)] = field(
@@ -92,8 +92,7 @@ class TrialResult:
     """For each landmark: `pattern`, `step` that hit it first (`null`: missed), [`is_echo`,
     `timed_out`](metrics.md#landmarks)."""
     entrypoint_process: Annotated[dict[str, Any] | None, Field(label="script", junit=False)] = None
-    """The [process](#processes) that ran the entrypoint, with the file as `script`: one that counts, or
-    the longest."""
+    """The [process](#processes) that ran the entrypoint (one that counts, or the longest), with `script`."""
     graded: Annotated[Objects, NOT_JUNIT] = field(default_factory=list)
     """For each value of the [grader](grading.md): `name`, `score`, `found`, `expected`, `why` there is
     none, the end of what its command `printed`, and the `command` of a paper's experiment."""
@@ -102,16 +101,15 @@ class TrialResult:
     grade_seconds: Annotated[float, GRADING_TIME] = 0.0
     """Time of grading."""
     changed_elsewhere: list[str] | None = None
-    """The first 100 files that the agent changed and the grader did not collect."""
+    """Up to 100 files that the agent changed and the grader did not collect."""
     taken: list[str] = field(default_factory=list)
     """Of a [paper](papers.md#what-a-body-needs): what was graded besides the masked bodies, as `file:
     name`."""
     left_out: list[str] = field(default_factory=list)
-    """Of a paper: what the agent changed in their files and was not graded, as `file: name` or `file:
-    line N`."""
+    """Of a paper: other changes in these files, not graded, as `file: name` or `file: line N`."""
     whole_file: Annotated[Objects | None, NOT_JUNIT] = None
-    """Of a [paper](papers.md#how-it-is-graded): the values with the agent's whole files, if it changed
-    more in them than was graded."""
+    """Of a [paper](papers.md#how-it-is-graded): the values with the agent's whole files, if they differ
+    from what was graded."""
     masked: dict[str, Any] | None = None
     """Of a paper: [what may make it hard](papers.md#what-reports-say)."""
     integrity: Annotated[Objects | None, Field(label="look twice", page=False)] = None
@@ -126,7 +124,7 @@ class TrialResult:
     waited_seconds: Annotated[float, replace(MODEL_TIME, label="waited")] = 0.0
     """The part of `model_seconds` that was [waiting](models.md#waiting)."""
     wall_seconds: Annotated[float, replace(TIME, label="total time")] = 0.0
-    """Total time of the trial."""
+    """Total time."""
     prompt_tokens: Annotated[int, replace(MODEL_TOKENS, page=False, notebook=False)] = 0
     """Tokens of the prompts."""
     cached_tokens: Annotated[int, MODEL_TOKENS] = 0
@@ -136,7 +134,7 @@ class TrialResult:
     cost_usd: Annotated[float | None, COST] = None
     """Cost of the calls of known price."""
     recorded: Annotated[int, Field(label="recorded answers")] = 0
-    """Answers taken from [an earlier run](answers.md)."""
+    """Answers from [an earlier run](answers.md)."""
     recorded_usd: Annotated[float, RECORDED_COST] = 0.0
     """The part of `cost_usd` for them, paid then."""
     folded: Annotated[int, Field(label="approximately recorded answers")] = 0
@@ -157,13 +155,13 @@ class TrialResult:
     sandbox: str = ""
     """The name of the [sandbox](sandboxes.md), such as `docker`."""
     isolated: bool | None = None
-    """Whether it was isolated from the host; `null` without a sandbox."""
+    """Whether it is isolated from the host; `null` without a sandbox."""
     software: str = ""
-    """The digest of the image or of its recipe, or the version of the local Python."""
+    """Digest of the image or its recipe, or version of the local Python."""
     environment: Annotated[dict[str, str], NOT_JUNIT] = field(default_factory=dict)
     """The [fixed variables](sandboxes.md#fixed-variables) of the sandbox."""
     repository: str = ""
-    """The task's repository without its version: URL, name on the index, or path."""
+    """The repository without its version: URL, name on the index, or path."""
     conditions: Annotated[str, ELSEWHERE] = ""
     """A [digest](comparing.md#what-may-be-compared) of everything around the agent."""
     subject: Annotated[str, ELSEWHERE] = ""
@@ -175,8 +173,7 @@ class TrialResult:
     applicable: Annotated[list[str], ELSEWHERE] = field(default_factory=list)
     """The metrics that apply to the task."""
     metric_versions: Annotated[dict[str, int], ELSEWHERE] = field(default_factory=dict)
-    """Their versions. [accuracy](metrics.md#accuracy), [graded](metrics.md#graded) and self_report have
-    version 2 where an empty list or mapping is compared."""
+    """Their versions: 2 where [an empty list or mapping](metrics.md#accuracy) is compared."""
     started: Annotated[str, Field(absent="not known")] = ""
     """Start time, in ISO 8601 with offset."""
     worker: Annotated[str, Field(absent="not known")] = ""
@@ -187,7 +184,7 @@ class TrialResult:
     forked_from: Annotated[str, Field(label="forked from")] = ""
     """The run, trial and step from which [a fork](answers.md#going-on-from-a-step) continues."""
     fork_difference: Annotated[str, Field(label="replayed otherwise")] = ""
-    """The first replayed step of a fork that differs from the recorded one, and how."""
+    """The first step of a fork that differs from the recorded one, and how."""
     folder: Annotated[str, JUNIT_ONLY] = ""
     """The trial's folder, relative to the run's."""
     kept: str | None = None
