@@ -31,6 +31,7 @@ from pytest_super.statistics.mean import TaskMean, general_mean
 from pytest_super.store.answers import FILE
 from pytest_super.store.results import RUNNING, TrialResult, folder_name
 from pytest_super.store.trial_folder import TrialFolder
+from pytest_super.store.verdict import write_verdict
 from pytest_super.tasks.task import Task
 from tests.stored import a_result, a_run, a_step, add_trial, append_line
 
@@ -132,6 +133,54 @@ def test_the_command_line_is_not_shown_because_it_can_hold_a_secret(tmp_path: Pa
     assert "sk-secret" not in one_file(read_run(run.path), "run")
 
 
+def test_of_one_task_there_is_no_interval() -> None:
+    [row] = figures_of([a_result(), a_result(epoch=2, accuracy=0.0)]).rows
+    assert row.figures[1].bounds is None
+    both = figures_of([a_result(), a_result("other", accuracy=0.0)]).rows[0]
+    assert both.figures[1].bounds is not None
+
+
+REGRESSION = {
+    "masked": {"verdict": "regressed", "points": -50.0, "low": -75.5, "high": -24.5, "baseline_error": 0.0}
+}
+
+
+def page_with_verdict(folder: Path, **changed: Any) -> str:
+    run = a_run(folder)
+    add_trial(run, a_result())
+    gates = ["gate: FAILED, masked: REGRESSED"]
+    write_verdict(run.path, {"gates": gates, "regression": REGRESSION, "verdict": "failed", **changed})
+    return one_file(read_run(run.path), "run")
+
+
+def test_a_run_begins_with_its_verdict_and_its_trials(tmp_path: Path) -> None:
+    page = page_with_verdict(tmp_path)
+    parts = [
+        'Verdict: <b class="red">failed</b>',
+        "<li>FAILED, masked: REGRESSED</li>",
+        '<th scope="row">masked</th><td data-head="verdict">regressed</td>',
+        '<td data-head="interval">-75.5 to -24.5</td>',
+        'class="outcome solved"',
+        "<h2>Trials</h2>",
+        "<h2>Figures</h2>",
+        "<h2>What was run</h2>",
+    ]
+    places = [page.index(part) for part in parts]
+    assert places == sorted(places)
+
+
+@pytest.mark.parametrize("word", ["passed", "open", "cannot tell"])
+def test_only_a_verdict_that_fails_is_red(tmp_path: Path, word: str) -> None:
+    assert f"Verdict: <b>{word}</b>" in page_with_verdict(tmp_path, verdict=word, regression={})
+
+
+@pytest.mark.parametrize(
+    "changed", [{"gates": 1}, {"gates": [None]}, {"regression": []}, {"regression": {"a": {"points": "x"}}}]
+)
+def test_a_verdict_that_cannot_be_read_is_named(tmp_path: Path, changed: dict[str, Any]) -> None:
+    assert "verdict.json cannot be read" in page_with_verdict(tmp_path, **changed)
+
+
 # Charts
 
 
@@ -150,20 +199,20 @@ def shown(result: TrialResult) -> ShownTrial:
 
 def test_points_at_one_place_are_one_mark_that_counts_them() -> None:
     chart = cost_against_headline(
-        [shown(a_result("a")), shown(a_result("b")), shown(a_result("c", accuracy=0.0))]
+        [shown(a_result("a")), shown(a_result("b")), shown(a_result("c", accuracy=0.0))], "accuracy"
     )
     assert chart is not None
     assert sorted(point.title for point in chart.points) == [
         "a: 0.02, 1, solved; and 1 more here", "c: 0.02, 0, missed",
     ]  # fmt: skip
-    assert chart.x_label == "cost in US dollars"
+    assert (chart.x_label, chart.y_label) == ("cost in US dollars", "accuracy")
 
 
 def test_without_prices_tokens_are_drawn_and_without_a_model_nothing() -> None:
-    chart = cost_against_headline([shown(a_result(cost_usd=None))])
+    chart = cost_against_headline([shown(a_result(cost_usd=None))], "accuracy")
     assert chart is not None
     assert chart.x_label == "tokens"
-    assert cost_against_headline([shown(a_result(cost_usd=None, prompt_tokens=0))]) is None
+    assert cost_against_headline([shown(a_result(cost_usd=None, prompt_tokens=0))], "accuracy") is None
 
 
 def test_the_timeline_has_a_row_for_each_worker_in_their_order() -> None:
@@ -237,14 +286,46 @@ def test_a_trial_shows_what_decided_it_and_its_steps(tmp_path: Path) -> None:
     add_trial(run, result, steps)
     shown_run = read_run(run.path)
     view = detail_of(shown_run.trials[0], run.path, 100_000)
-    assert ("wrong values", "n is 2, not 3") in view.facts
-    assert ("submitted", '{"n": 2}') in view.facts
+    assert ("wrong values", "n is 2, not 3") in view.deciding
+    assert [(label, whole(text)) for label, text in view.told][2] == ("Submitted", '{"n": 2}')
     assert view.flags == ["echoed output, step 1: half way"]
     page = trial_body(view, id="s", level=2, source="x")
     assert '<mark title="landmark 1">half way</mark>' in page
     assert "1.2 s" in page
     assert "Thought" in page
     assert "landmark 1 (echo)" in page
+
+
+def test_a_trial_begins_with_the_question_what_was_expected_and_why_it_was_missed(tmp_path: Path) -> None:
+    run = a_run(tmp_path)
+    steps = [a_step(content="print(2)"), a_step(2, type="submit", content='{"n": 2}')]
+    result = a_result(accuracy=0.0, cause="wrong value", difference="n is 2, not 3", integrity=[])
+    task = Task.model_validate({"id": "mean", "set": "expert", "query": "How <many>?", "answer": {"n": 3}})
+    write_notebook(add_trial(run, result, steps), task, result, steps)
+    view = detail_of(read_run(run.path).trials[0], run.path, 100_000)
+    assert [(label, whole(text)) for label, text in view.told] == [
+        ("Question", "How <many>?"), ("Expected", '{"n": 3}'), ("Submitted", '{"n": 2}'),
+    ]  # fmt: skip
+    assert view.deciding == [
+        ("stopped", "submitted"), ("cause", "wrong value"), ("wrong values", "n is 2, not 3"),
+        ("integrity", "no signs"),
+    ]  # fmt: skip
+    page = trial_body(view, id="s", level=2, source="x")
+    places = [page.index(part) for part in ("How &lt;many&gt;?", "wrong value", "no signs", "Step 1")]
+    assert places == sorted(places)
+
+
+def test_a_graded_trial_shows_the_values_that_were_expected(tmp_path: Path) -> None:
+    value = {"name": "loss", "score": 0.0, "found": "2", "expected": "3", "why": ""}
+    run = a_run(tmp_path)
+    add_trial(run, a_result(accuracy=0.0, graded=[value], unseen=["processes"]))
+    view = detail_of(read_run(run.path).trials[0], run.path, 100_000)
+    assert [(label, whole(text)) for label, text in view.told][:2] == [
+        ("Question", "not stored, because the trial has not ended by itself"), ("Expected", "loss: 3"),
+    ]  # fmt: skip
+    assert {("graded", "loss is 2, not 3"), ("unseen", "processes"), ("integrity", "nobody looked")} <= {
+        *view.deciding
+    }
 
 
 CALL = json.dumps({"name": "shell", "arguments": json.dumps({"command": 'cd a\nls "b"', "limit": 3})})
@@ -385,7 +466,10 @@ def test_a_file_that_is_cut_or_overwritten_anywhere_raises_nothing(data: st.Data
         run = a_run(Path(name))
         result = a_result(landmarks_found=[{"pattern": "a", "step": 1, "is_echo": False, "timed_out": False}])
         add_trial(run, result, [a_step(observation="a"), a_step(2)])
-        for path in sorted(run.path.rglob("*.json*")):
+        write_verdict(run.path, {"gates": ["gate: passed"], "regression": REGRESSION, "verdict": "passed"})
+        task = Task.model_validate({"id": "mean", "set": "expert", "query": "q", "answer": 1})
+        write_notebook(run.path / "trials/mean/1.0", task, result, [])
+        for path in sorted([*run.path.rglob("*.json*"), *run.path.rglob("*.ipynb")]):
             content = bytearray(path.read_bytes())
             place = data.draw(st.integers(0, len(content)))
             content[place : place + data.draw(st.integers(0, 9))] = data.draw(st.binary(max_size=9))
@@ -505,10 +589,19 @@ def a_hostile_result(text: str) -> TrialResult:
     )
 
 
+def a_task(text: str) -> Task:
+    return Task.model_construct(id="mean", set="expert", query=text, answer=text)
+
+
 def page_with(text: str) -> str:
     with TemporaryDirectory() as name:
         run = a_run(Path(name), subject={text: text}, arguments=[text], versions={text: text}, scoring=text)
-        add_trial(run, a_hostile_result(text), [a_hostile_step(text)])
+        step = a_hostile_step(text)
+        folder = add_trial(run, a_hostile_result(text), [step])
+        write_notebook(folder, a_task(text), a_result(), [step])
+        write_verdict(
+            run.path, {"gates": [text], "regression": {text: REGRESSION["masked"]}, "verdict": text}
+        )
         add_trial(run, a_result("error", error=text, metrics={"accuracy": None}))
         append_line(run.path / "trouble.jsonl", {"id": text, "error": text})
         return one_file(read_run(run.path), "run")

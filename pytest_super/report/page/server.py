@@ -119,7 +119,9 @@ class Pages:
         found = run.trial(folder)
         assert found is not None
         version = self.version_of(number, found)
-        return trial_page(run, version=tag(version), up=f"/{number}/", **self.detail(number, found))
+        around = [(address(number, one), one.result.name) if one else None for one in run.neighbours(found)]
+        detail = self.detail(number, found)
+        return trial_page(run, around=around, version=tag(version), up=f"/{number}/", **detail)
 
     def detail(self, number: int, trial: ShownTrial) -> dict[str, Any]:
         view = detail_of(trial, self.readers[number].folder, MOST_OF_TRIAL)
