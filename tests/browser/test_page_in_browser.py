@@ -239,7 +239,7 @@ def test_nothing_has_to_be_scrolled_sideways_on_a_telephone(browser: Browser, tm
     run, other = a_mixed_run(tmp_path), a_mixed_run(tmp_path, "other", solved=1)
     with served(run.path, other.path) as url, browser.new_context(viewport=PHONE) as context:
         page = context.new_page()
-        for path in ("0/", "0/trials/task4/1.0", "tasks/task1"):
+        for path in ("", "0/", "0/trials/task4/1.0", "tasks/task1"):
             page.goto(url + path)
             page.evaluate("document.querySelectorAll('details').forEach((one) => one.open = true)")
             shown = "[...document.querySelectorAll('main *')].filter((one) => !one.closest('svg, [hidden]'))"

@@ -338,7 +338,7 @@ def test_two_runs_are_shown_next_to_each_other(tmp_path: Path) -> None:
         add_trial(run, a_result(accuracy=value), [a_step(observation=f"of {name}")])
     with viewing("one", str(tmp_path / ".super/runs/two"), cwd=tmp_path) as server:
         _, _, page = get(server, "/")
-        assert "Tasks that flipped" in page
+        assert "<h2>Tasks</h2>" in page
         assert 'href="/tasks/mean"' in page
         assert "lost" in page
         _, _, task = get(server, "/tasks/mean")

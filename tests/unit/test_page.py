@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import errno
 import json
+import subprocess
+import sys
 from dataclasses import fields, replace
 from html.parser import HTMLParser
 from pathlib import Path
@@ -642,7 +644,7 @@ def test_only_our_own_script_and_style_may_run() -> None:
 # Two runs
 
 
-def test_tasks_that_flipped_come_first(tmp_path: Path) -> None:
+def test_of_two_runs_tasks_that_flipped_come_first(tmp_path: Path) -> None:
     runs = []
     for number, values in enumerate(
         [{"a": 1.0, "b": 0.0, "c": 1.0, "d": 1.0}, {"a": 1.0, "b": 1.0, "c": 0.0}]
@@ -657,6 +659,28 @@ def test_tasks_that_flipped_come_first(tmp_path: Path) -> None:
     ]  # fmt: skip
     assert found.sets[0][0] == "masked"
     assert "masked: " in found.verdicts[0]
+    assert found.verdict == "cannot tell"
+    assert [one.is_red for one in found.tasks] == [False] * 4
+
+
+def test_only_what_has_regressed_is_red_on_the_page_of_two_runs(tmp_path: Path) -> None:
+    runs = []
+    for name, value in (("before", 1.0), ("after", 0.0)):
+        run = a_run(tmp_path, name)
+        for number in range(40):
+            result = a_result(f"t{number}", accuracy=value, set="masked" if number else "expert")
+            add_trial(run, result)
+        runs.append(read_run(run.path))
+    found = pair_of(*runs)
+    assert found.verdict == "regressed"
+    assert {one.set: (one.flip, one.is_red) for one in found.tasks} == {
+        "masked": ("lost", True), "expert": ("lost", False),
+    }  # fmt: skip
+    page = runs_page(runs, found, version="v")
+    places = [page.index(part) for part in ('<b class="red">regressed</b>', "REGRESSED", "<h2>Tasks</h2>")]
+    assert places == sorted(places)
+    assert page.count('class="red"') == 40
+    assert runs_page(runs, pair_of(runs[1], runs[0]), version="v").count('class="red"') == 0
 
 
 def add_calls(run: Any, result: Any, *said: str) -> None:
@@ -680,6 +704,9 @@ def test_what_two_runs_asked_is_shown_by_cause_and_for_each_task(tmp_path: Path)
     assert found.asked == "1 of 2 trials asked their model the same throughout, 1 trial did not:"
     [cause] = found.causes
     assert (cause.span, cause.words) == ("call 2", "message (user): 'now' -> 'then'")
+    assert [(one.id, one.asked) for one in found.tasks] == [
+        ("a", "call 2, message 2 (user): 'now' -> 'then'"), ("b", ""),
+    ]  # fmt: skip
     assert asked_in_task(runs[0], runs[1], "b") is None
     asked = asked_in_task(runs[0], runs[1], "a")
     assert asked is not None
@@ -688,6 +715,21 @@ def test_what_two_runs_asked_is_shown_by_cause_and_for_each_task(tmp_path: Path)
     assert "<del>- now</del>" in page
     assert "<ins>+ then</ins>" in page
     assert "&#39;now&#39; -&gt; &#39;then&#39;" in runs_page(runs, found, version="v")
+
+
+def test_without_scipy_pages_are_made_and_two_runs_say_what_they_lack(tmp_path: Path) -> None:
+    for name in ("one", "two"):
+        add_trial(a_run(tmp_path, name), a_result())
+    code = (
+        "import sys\nsys.modules['scipy'] = None\n"
+        "from pathlib import Path\nfrom pytest_super.report.page.server import Pages\n"
+        f"pages = Pages([Path({str(tmp_path)!r}, 'runs', name) for name in ('one', 'two')])\n"
+        "print(pages.page('/0/')[1](), pages.page('/')[1]())"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert "<h1>Run one</h1>" in done.stdout
+    assert "pytest-super[gate]" in done.stdout
 
 
 def test_runs_without_a_common_task_are_shown_with_the_reason(tmp_path: Path) -> None:
