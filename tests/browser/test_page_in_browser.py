@@ -8,7 +8,7 @@ import pytest
 
 from tests.browser.conftest import served, write_file
 from tests.stored import a_result, a_run, a_step, add_trial
-from tests.unit.test_page import HOSTILE, a_hostile_result, a_hostile_step
+from tests.unit.test_page import HOSTILE, a_hostile_result, a_hostile_step, talk
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -47,6 +47,7 @@ def a_mixed_run(folder: Path, name: str = "mixed", solved: int = 3) -> RunFolder
             a_step(2, type="submit", content='{"n": 2}'),
         ]
         add_trial(run, result, steps)
+        talk(run, result, "Look.", "And now?" * 500)
     error: dict[str, Any] = {"metrics": {"accuracy": None}, "solved": False}
     add_trial(run, a_result("broken", error="the engine does not answer", stop_reason="error", **error))
     add_trial(run, a_result("stopped", error="Ctrl-C", stop_reason="interrupted", **error))
@@ -97,6 +98,7 @@ def test_the_one_file_asks_nobody_for_anything(page: Page, tmp_path: Path) -> No
 def test_hostile_output_does_nothing(page: Page, tmp_path: Path) -> None:
     run = a_run(tmp_path, arguments=[HOSTILE], versions={HOSTILE: HOSTILE})
     add_trial(run, a_hostile_result(HOSTILE), [a_hostile_step(HOSTILE)])
+    talk(run, a_hostile_result(HOSTILE), HOSTILE)
     seen: list[str] = []
 
     def dismiss(dialog: Dialog) -> None:

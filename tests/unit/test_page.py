@@ -22,15 +22,17 @@ from pytest_super.model.protocols.common import COMMON
 from pytest_super.model.recorded import RecordedTrial
 from pytest_super.report.notebook import write_notebook
 from pytest_super.report.page.charts import axis, cost_against_headline, timeline_of
+from pytest_super.report.page.conversation import conversation_of
 from pytest_super.report.page.figures import figures_of
 from pytest_super.report.page.one_file import MOST_OF_TRIAL, one_file, write_page
 from pytest_super.report.page.pair import asked_in_task, pair_of
 from pytest_super.report.page.render import run_page, runs_page, task_page, trial_body
+from pytest_super.report.page.server import Pages
 from pytest_super.report.page.stored import ShownTrial, read_run
 from pytest_super.report.page.texts import level_of, size_of, text_of
 from pytest_super.report.page.trial import detail_of
 from pytest_super.statistics.mean import TaskMean, general_mean
-from pytest_super.store.answers import FILE
+from pytest_super.store.answers import FACTS, FILE
 from pytest_super.store.results import RUNNING, TrialResult, folder_name
 from pytest_super.store.trial_folder import TrialFolder
 from pytest_super.store.verdict import write_verdict
@@ -39,12 +41,16 @@ from tests.stored import a_result, a_run, a_step, add_trial, append_line
 
 if TYPE_CHECKING:
     from pytest_super.report.page.texts import Text
+    from pytest_super.store.run_folder import RunFolder
     from pytest_super.store.trajectory import Step
 
 HOSTILE = (
     "</script><script>globalThis.caught = 1</script><img src=x onerror=alert(1)>"
     "\"' onmouseover=alert(1) {{ 7*7 }} \u2028 \u202e \x1b[31m &lt; <!-- ]]> </style> javascript:alert(1)"
 )
+
+
+WORDS = st.text(st.sampled_from("<>&'\"/=`{}%#- \n\t\x00\x1b\u2028\u202eabonscriptxml!\ud800"), max_size=40)
 
 
 class Outline(HTMLParser):
@@ -427,6 +433,87 @@ def test_a_full_disk_is_told_with_the_option_that_names_the_page(
         write_page(tmp_path / "page.html", a_run(tmp_path).path)
 
 
+# The conversation with the model
+
+
+def talk(run: RunFolder, result: TrialResult, *said: str) -> None:
+    """Store calls of one conversation that grows, and that the model answers with the same words."""
+    record = RecordedTrial(path=run.path / folder_name(result) / FILE)
+    messages: list[dict[str, Any]] = [{"role": "system", "content": "be brief"}]
+    for text in said:
+        messages.append({"role": "user", "content": text})
+        number, _ = record.ask(list(parts_of(COMMON, {"model": "m", "messages": messages})))
+        message = {"role": "assistant", "content": f"to {text}"}
+        answer = {"choices": [{"index": 0, "message": message, "finish_reason": "stop"}]}
+        record.add(number, answer=answer, **{**dict.fromkeys(FACTS), "seconds": 1.5})
+        messages.append(message)
+    number, _ = record.ask(list(parts_of(COMMON, {"model": "m", "messages": messages[:1]})))
+    record.add(number, error={"code": "timeout", "message": "no answer"})
+
+
+def test_a_conversation_shows_each_part_of_a_request_once(tmp_path: Path) -> None:
+    run = a_run(tmp_path)
+    result = a_result()
+    add_trial(run, result)
+    talk(run, result, "first", "then")
+    calls, unread = conversation_of(run.path, read_run(run.path).trials[0], 10_000)
+    assert unread == ""
+    assert [call.facts for call in calls] == ["seconds 1.5", "seconds 1.5", ""]
+    assert [[(label, whole(text)) for label, text in call.texts] for call in calls] == [
+        [
+            ("request", "protocol: chat completions\nmodel: m"), ("message 1 (system)", "be brief"),
+            ("message 2 (user)", "first"), ("answer", "to first"),
+        ],
+        [("message 3 (assistant)", "to first"), ("message 4 (user)", "then"), ("answer", "to then")],
+        [("no answer", "code: timeout\nmessage: no answer")],
+    ]  # fmt: skip
+
+
+def test_a_conversation_is_cut_to_what_a_page_can_have(tmp_path: Path) -> None:
+    run = a_run(tmp_path)
+    result = a_result()
+    add_trial(run, result)
+    talk(run, result, *("<" * 9000 for _ in range(9)))
+    calls, _ = conversation_of(run.path, read_run(run.path).trials[0], 20_000)
+    texts = [text for call in calls for _, text in call.texts]
+    assert sum(len(whole(text)) for text in texts) < 20_000
+    assert any(text.omitted for text in texts)
+
+
+@pytest.mark.parametrize("content", ['{"format": 99}', '{"part": "a"}', '{"call": 1, "asked": "x"}'])
+def test_a_conversation_that_cannot_be_read_is_told(tmp_path: Path, content: str) -> None:
+    run = a_run(tmp_path)
+    folder = add_trial(run, a_result())
+    (folder / FILE).write_text(content)
+    calls, unread = conversation_of(run.path, read_run(run.path).trials[0], 1000)
+    assert (calls, bool(unread)) == ([], True)
+
+
+def test_no_conversation_is_read_through_a_link_that_leads_out_of_the_run(tmp_path: Path) -> None:
+    other, run = a_run(tmp_path, "other"), a_run(tmp_path)
+    result = a_result()
+    folder, source = add_trial(run, result), add_trial(other, result) / FILE
+    talk(other, result, "secret")
+    (folder / FILE).symlink_to(source)
+    calls, unread = conversation_of(run.path, read_run(run.path).trials[0], 1000)
+    assert (calls, "leads out of the run" in unread) == ([], True)
+
+
+@settings(deadline=None, max_examples=50)
+@given(WORDS.filter(lambda text: len(text.strip()) > 0) | st.just(HOSTILE))
+def test_no_element_of_a_conversation_comes_from_a_text(text: str) -> None:
+    with TemporaryDirectory() as name:
+        run, result = a_run(Path(name)), a_result()
+        add_trial(run, result)
+        pages = []
+        for said in (text, "word"):
+            (run.path / folder_name(result) / FILE).unlink(missing_ok=True)
+            talk(run, result, said)
+            pages.append(Pages([run.path]).trial(0, folder_name(result)))
+        found, harmless = (outline(page).elements for page in pages)
+        assert found == harmless
+
+
 # Damaged and half-written files
 
 
@@ -610,7 +697,6 @@ def page_with(text: str) -> str:
 
 
 HARMLESS = outline(page_with("word"))
-WORDS = st.text(st.sampled_from("<>&'\"/=`{}%#- \n\t\x00\x1b\u2028\u202eabonscriptxml!\ud800"), max_size=40)
 
 
 @settings(deadline=None)

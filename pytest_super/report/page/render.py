@@ -27,6 +27,7 @@ from pytest_super.words import one_line, printable, printable_line
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
+    from pytest_super.report.page.conversation import ShownCall
     from pytest_super.report.page.pair import Pair, TaskAsked, TaskSide
     from pytest_super.report.page.stored import ShownRun, ShownTrial
     from pytest_super.report.page.trial import ShownDetail
@@ -147,19 +148,22 @@ def trial_body(view: ShownDetail, *, id: str, level: int, source: str) -> Markup
 def trial_page(
     run: ShownRun,
     view: ShownDetail,
-    around: Sequence[tuple[str, str] | None],
     *,
+    around: Sequence[tuple[str, str] | None],
+    conversation: tuple[Sequence[ShownCall], str],
     version: str,
     up: str,
     source: str,
 ) -> str:
-    """`around` has addresses and names of the trials before and after it."""
+    """`around` has addresses and names of the trials before and after it, and `conversation` its calls of the
+    model with what cannot be read of them.
+    """
     body = trial_body(view, id="step", level=2, source=source)
     title = f"{view.trial.result.name} - {run.name}"
     links = [(*words, link) for words, link in zip(AROUND, around, strict=True)]
-    return render(
-        "trial_page.html", title, version=version, run=run, view=view, body=body, up=up, around=links
-    )
+    calls, unread = conversation
+    shown = {"run": run, "view": view, "body": body, "around": links, "calls": calls, "unread": unread}
+    return render("trial_page.html", title, version=version, up=up, **shown)
 
 
 def runs_page(sides: Sequence[ShownRun], pair: Pair, *, version: str) -> str:

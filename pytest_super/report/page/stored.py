@@ -19,6 +19,7 @@ from pytest_super.report.notebook import NOTEBOOK, Told, told_in
 from pytest_super.report.page.verdict import ShownVerdict, verdict_in
 from pytest_super.report.text import describe
 from pytest_super.store.activity import FILE, read_doing
+from pytest_super.store.answers import FILE as ANSWERS
 from pytest_super.store.checked import checked_line
 from pytest_super.store.json_lines import UNREADABLE, escape_surrogates
 from pytest_super.store.results import RUNNING, TRIAL_FOLDER, folder_name
@@ -234,10 +235,15 @@ def lines_of(run: Path, name: str, trouble: list[str]) -> Iterator[bytes]:
 
 def open_own(run: Path, name: str) -> BinaryIO:
     """Open a file of the run. Raises OSError, also for a link that leads out of the run's folder."""
+    return own_path(run, name).open("rb")
+
+
+def own_path(run: Path, name: str) -> Path:
+    """Raises PermissionError for a link that leads out of the run's folder."""
     path = Path(os.path.realpath(run / name))
     if not path.is_relative_to(os.path.realpath(run)):
         raise PermissionError(errno.EPERM, "a link leads out of the run")
-    return path.open("rb")
+    return path
 
 
 def content_of(run: Path, name: str) -> bytes:
@@ -257,7 +263,9 @@ def run_version(folder: Path) -> str:
 
 
 def trial_version(folder: Path) -> str:
-    return " ".join(stamp(folder / name) for name in ("result.json", "trajectory.jsonl", NOTEBOOK, FILE))
+    return " ".join(
+        stamp(folder / name) for name in ("result.json", "trajectory.jsonl", NOTEBOOK, ANSWERS, FILE)
+    )
 
 
 def stamp(path: Path) -> str:
