@@ -47,7 +47,7 @@ def a_mixed_run(folder: Path, name: str = "mixed", solved: int = 3) -> RunFolder
             a_step(2, type="submit", content='{"n": 2}'),
         ]
         add_trial(run, result, steps)
-        talk(run, result, "Look.", "And now?" * 500)
+        talk(run, result, "Look.", f"and_{name}_" * 500)
     error: dict[str, Any] = {"metrics": {"accuracy": None}, "solved": False}
     add_trial(run, a_result("broken", error="the engine does not answer", stop_reason="error", **error))
     add_trial(run, a_result("stopped", error="Ctrl-C", stop_reason="interrupted", **error))
@@ -237,9 +237,10 @@ def test_code_is_coloured_without_further_elements(page: Page, tmp_path: Path) -
     }
 
 
-def test_nothing_has_to_be_scrolled_sideways_on_a_telephone(browser: Browser, tmp_path: Path) -> None:
+@pytest.mark.parametrize("viewport", [PHONE, {"width": 1000, "height": 900}], ids=["phone", "window"])
+def test_nothing_has_to_be_scrolled_sideways(browser: Browser, tmp_path: Path, viewport: Any) -> None:
     run, other = a_mixed_run(tmp_path), a_mixed_run(tmp_path, "other", solved=1)
-    with served(run.path, other.path) as url, browser.new_context(viewport=PHONE) as context:
+    with served(run.path, other.path) as url, browser.new_context(viewport=viewport) as context:
         page = context.new_page()
         for path in ("", "0/", "0/trials/task4/1.0", "tasks/task1"):
             page.goto(url + path)

@@ -315,8 +315,8 @@ def test_a_trial_begins_with_the_question_what_was_expected_and_why_it_was_misse
         ("Question", "How <many>?"), ("Expected", '{"n": 3}'), ("Submitted", '{"n": 2}'),
     ]  # fmt: skip
     assert view.deciding == [
-        ("stopped", "submitted"), ("cause", "wrong value"), ("wrong values", "n is 2, not 3"),
-        ("integrity", "no signs"),
+        ("cause", "wrong value"), ("wrong values", "n is 2, not 3"), ("integrity", "no signs"),
+        ("stopped", "submitted"),
     ]  # fmt: skip
     page = trial_body(view, id="s", level=2, source="x")
     places = [page.index(part) for part in ("How &lt;many&gt;?", "wrong value", "no signs", "Step 1")]

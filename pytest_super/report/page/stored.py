@@ -157,7 +157,7 @@ def read_verdict(folder: Path, trouble: list[str]) -> ShownVerdict | None:
 def read_told(run: Path, trial: ShownTrial) -> Told:
     """What the trial's notebook has of its task. A trial that did not end by itself has none."""
     try:
-        told = told_in(json.loads(content_of(run, f"{trial.folder}/{NOTEBOOK}")))
+        told = told_in(content_of(run, f"{trial.folder}/{NOTEBOOK}").decode())
     except UNREADABLE:
         return Told()
     return Told(**escape_surrogates(vars(told)))

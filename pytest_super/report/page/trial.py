@@ -29,8 +29,8 @@ TRAJECTORY = "trajectory.jsonl"
 STEP_BYTES, TRIAL_BYTES = 1500, 12_000
 # Of the facts of a result, each of which can have any number of entries and be of any length.
 MOST_FACTS, LONGEST_FACT, MOST_FILES = 20, 150, 5
-# The fields that say what decided a trial, in the order in which they are read. Of these, more is shown.
-DECIDING = ("stop_reason", "error", "cause", "difference", "graded", "agent_error", "unseen")
+# The fields that say what decided a trial, before and after its signs of integrity. Of these, more is shown.
+DECIDING, BESIDE = ("error", "cause", "difference", "graded", "agent_error"), ("unseen", "stop_reason")
 LONGEST_DECIDING = 400
 
 
@@ -202,10 +202,12 @@ def deciding(result: TrialResult) -> Iterator[tuple[str, str]]:
     yield from facts_of(result, [fields[name] for name in DECIDING], MOST_FACTS)
     if not result.integrity:
         yield "integrity", "nobody looked" if result.integrity is None else "no signs"
+    yield from facts_of(result, [fields[name] for name in BESIDE], MOST_FACTS)
 
 
 def other_facts(result: TrialResult) -> Iterator[tuple[str, str]]:
-    others = [field for field in result_fields() if field.page and field.name not in DECIDING]
+    shown = (*DECIDING, *BESIDE)
+    others = [field for field in result_fields() if field.page and field.name not in shown]
     return facts_of(result, others, MOST_FACTS)
 
 
