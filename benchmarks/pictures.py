@@ -129,12 +129,9 @@ def photograph_all(runs: list[Path], folder: Path) -> None:
         page.goto(one)
         photograph(page, folder / "page.png", 1250)
         page.locator("#trials tbody tr", has_text="missed").locator("a").first.click()
-        # Before the link scrolls to its step.
-        page.set_viewport_size({"width": WIDTH, "height": 700})
-        page.locator(".landmarks a").first.click()
-        photograph(page, folder / "trajectory.png", 700)
+        photograph(page, folder / "trajectory.png", 1250)
         page.goto(both)
-        photograph(page, folder / "two-runs.png", 620)
+        photograph(page, folder / "two-runs.png", 1000)
         text = summary_of(compare(side_of_run(runs[0]), side_of_run(runs[1]), 0.1))
         # Another page, because the policy of the last one forbids this style.
         page = browser.new_page(device_scale_factor=SCALE)

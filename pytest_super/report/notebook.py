@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 Cell = dict[str, Any]
 
 NOTEBOOK = "trajectory.ipynb"
+# Before its value in the text of a notebook: a field of the metadata, by its indentation.
+TOLD = '\n  "pytest_super": '
 VALUE_LIMIT = 2000
 MOST_FILES = 20
 
@@ -71,9 +73,12 @@ def write_notebook(folder: Path, task: Task, result: TrialResult, steps: list[St
         write_atomically(folder / NOTEBOOK, json.dumps(notebook, indent=1))
 
 
-def told_in(notebook: Any) -> Told:
-    """What `write_notebook` has written of the task. Raises one of UNREADABLE for another notebook."""
-    told = notebook["metadata"]["pytest_super"]
+def told_in(notebook: str) -> Told:
+    """What `write_notebook` has written of the task. Raises one of UNREADABLE for another notebook.
+
+    Only this is parsed: the rest is as long as the trajectory.
+    """
+    told, _ = json.JSONDecoder().raw_decode(notebook.rpartition(TOLD)[2])
     return Told(query=str(told["query"]), expected=told["expected"] and str(told["expected"]))
 
 

@@ -19,14 +19,15 @@ if TYPE_CHECKING:
 
 def reports_of(run: Run, folder: Path, verdict: RunVerdict) -> Iterator[Callable[[], None]]:
     """Each writes one report. They raise InfrastructureError."""
+    # Before the page, which shows it.
+    if verdict.gates:
+        yield partial(write_verdict, folder, verdict.to_data())
     if run.settings.html is not None:
         from pytest_super.report.page.one_file import write_page
 
         yield partial(write_page, run.settings.html, folder)
     if run.settings.baseline is not None and (path := os.environ.get("GITHUB_STEP_SUMMARY")):
         yield partial(append_job_summary, Path(path), verdict)
-    if verdict.gates:
-        yield partial(write_verdict, folder, verdict.to_data())
 
 
 def append_job_summary(path: Path, verdict: RunVerdict) -> None:

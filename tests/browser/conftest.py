@@ -43,9 +43,11 @@ def served(*runs: Path) -> Iterator[str]:
     with PageServer(runs) as server:
         thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
         thread.start()
-        yield server.url
-        server.shutdown()
-        thread.join()
+        try:
+            yield server.url
+        finally:
+            server.shutdown()
+            thread.join()
 
 
 def write_file(run: RunFolder, page: Path) -> str:

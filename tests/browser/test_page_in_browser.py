@@ -8,7 +8,7 @@ import pytest
 
 from tests.browser.conftest import served, write_file
 from tests.stored import a_result, a_run, a_step, add_trial
-from tests.unit.test_page import HOSTILE, a_hostile_result, a_hostile_step
+from tests.unit.test_page import HOSTILE, a_hostile_result, a_hostile_step, talk
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -47,6 +47,7 @@ def a_mixed_run(folder: Path, name: str = "mixed", solved: int = 3) -> RunFolder
             a_step(2, type="submit", content='{"n": 2}'),
         ]
         add_trial(run, result, steps)
+        talk(run, result, "Look.", f"and_{name}_" * 500)
     error: dict[str, Any] = {"metrics": {"accuracy": None}, "solved": False}
     add_trial(run, a_result("broken", error="the engine does not answer", stop_reason="error", **error))
     add_trial(run, a_result("stopped", error="Ctrl-C", stop_reason="interrupted", **error))
@@ -97,6 +98,7 @@ def test_the_one_file_asks_nobody_for_anything(page: Page, tmp_path: Path) -> No
 def test_hostile_output_does_nothing(page: Page, tmp_path: Path) -> None:
     run = a_run(tmp_path, arguments=[HOSTILE], versions={HOSTILE: HOSTILE})
     add_trial(run, a_hostile_result(HOSTILE), [a_hostile_step(HOSTILE)])
+    talk(run, a_hostile_result(HOSTILE), HOSTILE)
     seen: list[str] = []
 
     def dismiss(dialog: Dialog) -> None:
@@ -192,3 +194,57 @@ def test_a_trial_is_read_without_javascript(browser: Browser, tmp_path: Path) ->
         page.goto(url)
         page.locator("details.trial", has_text="task4").locator("> summary").click()
         assert page.get_by_text("First I look.").locator("visible=true").count() == 1
+
+
+def test_arrow_keys_lead_to_the_trials_before_and_after(page: Page, tmp_path: Path) -> None:
+    with served(a_mixed_run(tmp_path).path) as url:
+        page.goto(f"{url}0/trials/task3/1.0")
+        page.keyboard.press("ArrowRight")
+        page.wait_for_url("**/0/trials/task4/1.0")
+        page.keyboard.press("Shift+ArrowLeft")
+        page.keyboard.press("ArrowLeft")
+        page.wait_for_url("**/0/trials/task3/1.0")
+
+
+def test_arrow_keys_lead_from_one_section_of_the_file_to_the_next(page: Page, tmp_path: Path) -> None:
+    page.goto(write_file(a_mixed_run(tmp_path), tmp_path / "page.html"))
+    is_open = "[...document.querySelectorAll('details.trial')].map((one) => one.open)"
+    page.get_by_label("Text").fill("task")
+    page.keyboard.press("ArrowRight")
+    assert True not in page.evaluate(is_open)
+    page.locator("details.trial summary").first.click()
+    page.keyboard.press("ArrowRight")
+    page.wait_for_function("document.activeElement.closest('details.trial')?.id === 't1'")
+    assert page.evaluate(is_open)[:3] == [False, True, False]
+
+
+def test_code_is_coloured_without_further_elements(page: Page, tmp_path: Path) -> None:
+    run = a_run(tmp_path)
+    content = 'for one in 1, 2:  # all\n    print("it\'s", \'in\', """a\nb""")'
+    add_trial(run, a_result(), [a_step(content=content)])
+    with served(run.path) as url:
+        page.goto(f"{url}0/trials/mean/1.0")
+        coloured = page.evaluate(
+            "Object.fromEntries([...CSS.highlights].map(([kind, found]) => [kind, [...found].map("
+            "(one) => one.startContainer.data.slice(one.startOffset, one.endOffset))]))"
+        )
+        assert page.locator("pre.code").inner_html() == content
+    assert coloured == {
+        "keyword": ["for", "in"],
+        "number": ["1", "2"],
+        "comment": ["# all"],
+        "string": ['"it\'s"', "'in'", '"""a\nb"""'],
+    }
+
+
+@pytest.mark.parametrize("viewport", [PHONE, {"width": 1000, "height": 900}], ids=["phone", "window"])
+def test_nothing_has_to_be_scrolled_sideways(browser: Browser, tmp_path: Path, viewport: Any) -> None:
+    run, other = a_mixed_run(tmp_path), a_mixed_run(tmp_path, "other", solved=1)
+    with served(run.path, other.path) as url, browser.new_context(viewport=viewport) as context:
+        page = context.new_page()
+        for path in ("", "0/", "0/trials/task4/1.0", "tasks/task1"):
+            page.goto(url + path)
+            page.evaluate("document.querySelectorAll('details').forEach((one) => one.open = true)")
+            shown = "[...document.querySelectorAll('main *')].filter((one) => !one.closest('svg, [hidden]'))"
+            cut = "(one) => one.getBoundingClientRect().right > innerWidth"
+            assert page.evaluate(f"{shown}.filter({cut}).map((one) => one.outerHTML)") == []

@@ -5,6 +5,7 @@ from __future__ import annotations
 import http.client
 import json
 import os
+import re
 import shutil
 import socket
 import subprocess
@@ -321,13 +322,23 @@ def test_a_page_is_only_sent_again_when_its_run_has_changed(tmp_path: Path) -> N
         assert "/0/trials/b/1.0" in page
 
 
+def test_a_trial_leads_to_those_before_and_after_it_in_the_list(tmp_path: Path) -> None:
+    run = a_run(tmp_path / ".super")
+    for id, value in (("a", 1.0), ("b", 0.0), ("c", 1.0)):
+        add_trial(run, a_result(id, accuracy=value))
+    with viewing(cwd=tmp_path) as server:
+        pages = {id: get(server, f"/0/trials/{id}/1.0")[2] for id in "abc"}
+    links = {id: re.findall(r'rel="(\w+)".*? href="/0/trials/(.)', page) for id, page in pages.items()}
+    assert links == {"b": [("next", "a")], "a": [("prev", "b"), ("next", "c")], "c": [("prev", "a")]}
+
+
 def test_two_runs_are_shown_next_to_each_other(tmp_path: Path) -> None:
     for name, value in (("one", 1.0), ("two", 0.0)):
         run = a_run(tmp_path / ".super", name)
         add_trial(run, a_result(accuracy=value), [a_step(observation=f"of {name}")])
     with viewing("one", str(tmp_path / ".super/runs/two"), cwd=tmp_path) as server:
         _, _, page = get(server, "/")
-        assert "Tasks that flipped" in page
+        assert "<h2>Tasks</h2>" in page
         assert 'href="/tasks/mean"' in page
         assert "lost" in page
         _, _, task = get(server, "/tasks/mean")

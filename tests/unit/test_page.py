@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import errno
 import json
+import subprocess
+import sys
 from dataclasses import fields, replace
 from html.parser import HTMLParser
 from pathlib import Path
@@ -20,28 +22,35 @@ from pytest_super.model.protocols.common import COMMON
 from pytest_super.model.recorded import RecordedTrial
 from pytest_super.report.notebook import write_notebook
 from pytest_super.report.page.charts import axis, cost_against_headline, timeline_of
+from pytest_super.report.page.conversation import conversation_of
 from pytest_super.report.page.figures import figures_of
 from pytest_super.report.page.one_file import MOST_OF_TRIAL, one_file, write_page
 from pytest_super.report.page.pair import asked_in_task, pair_of
 from pytest_super.report.page.render import run_page, runs_page, task_page, trial_body
+from pytest_super.report.page.server import Pages
 from pytest_super.report.page.stored import ShownTrial, read_run
 from pytest_super.report.page.texts import level_of, size_of, text_of
 from pytest_super.report.page.trial import detail_of
 from pytest_super.statistics.mean import TaskMean, general_mean
-from pytest_super.store.answers import FILE
+from pytest_super.store.answers import FACTS, FILE
 from pytest_super.store.results import RUNNING, TrialResult, folder_name
 from pytest_super.store.trial_folder import TrialFolder
+from pytest_super.store.verdict import write_verdict
 from pytest_super.tasks.task import Task
 from tests.stored import a_result, a_run, a_step, add_trial, append_line
 
 if TYPE_CHECKING:
     from pytest_super.report.page.texts import Text
+    from pytest_super.store.run_folder import RunFolder
     from pytest_super.store.trajectory import Step
 
 HOSTILE = (
     "</script><script>globalThis.caught = 1</script><img src=x onerror=alert(1)>"
     "\"' onmouseover=alert(1) {{ 7*7 }} \u2028 \u202e \x1b[31m &lt; <!-- ]]> </style> javascript:alert(1)"
 )
+
+
+WORDS = st.text(st.sampled_from("<>&'\"/=`{}%#- \n\t\x00\x1b\u2028\u202eabonscriptxml!\ud800"), max_size=40)
 
 
 class Outline(HTMLParser):
@@ -132,6 +141,54 @@ def test_the_command_line_is_not_shown_because_it_can_hold_a_secret(tmp_path: Pa
     assert "sk-secret" not in one_file(read_run(run.path), "run")
 
 
+def test_of_one_task_there_is_no_interval() -> None:
+    [row] = figures_of([a_result(), a_result(epoch=2, accuracy=0.0)]).rows
+    assert row.figures[1].bounds is None
+    both = figures_of([a_result(), a_result("other", accuracy=0.0)]).rows[0]
+    assert both.figures[1].bounds is not None
+
+
+REGRESSION = {
+    "masked": {"verdict": "regressed", "points": -50.0, "low": -75.5, "high": -24.5, "baseline_error": 0.0}
+}
+
+
+def page_with_verdict(folder: Path, **changed: Any) -> str:
+    run = a_run(folder)
+    add_trial(run, a_result())
+    gates = ["gate: FAILED, masked: REGRESSED"]
+    write_verdict(run.path, {"gates": gates, "regression": REGRESSION, "verdict": "failed", **changed})
+    return one_file(read_run(run.path), "run")
+
+
+def test_a_run_begins_with_its_verdict_and_its_trials(tmp_path: Path) -> None:
+    page = page_with_verdict(tmp_path)
+    parts = [
+        'Verdict: <b class="red">failed</b>',
+        "<li>FAILED, masked: REGRESSED</li>",
+        '<th scope="row">masked</th><td data-head="verdict">regressed</td>',
+        '<td data-head="interval">-75.5 to -24.5</td>',
+        'class="outcome solved"',
+        "<h2>Trials</h2>",
+        "<h2>Figures</h2>",
+        "<h2>What was run</h2>",
+    ]
+    places = [page.index(part) for part in parts]
+    assert places == sorted(places)
+
+
+@pytest.mark.parametrize("word", ["passed", "open", "cannot tell"])
+def test_only_a_verdict_that_fails_is_red(tmp_path: Path, word: str) -> None:
+    assert f"Verdict: <b>{word}</b>" in page_with_verdict(tmp_path, verdict=word, regression={})
+
+
+@pytest.mark.parametrize(
+    "changed", [{"gates": 1}, {"gates": [None]}, {"regression": []}, {"regression": {"a": {"points": "x"}}}]
+)
+def test_a_verdict_that_cannot_be_read_is_named(tmp_path: Path, changed: dict[str, Any]) -> None:
+    assert "verdict.json cannot be read" in page_with_verdict(tmp_path, **changed)
+
+
 # Charts
 
 
@@ -150,20 +207,20 @@ def shown(result: TrialResult) -> ShownTrial:
 
 def test_points_at_one_place_are_one_mark_that_counts_them() -> None:
     chart = cost_against_headline(
-        [shown(a_result("a")), shown(a_result("b")), shown(a_result("c", accuracy=0.0))]
+        [shown(a_result("a")), shown(a_result("b")), shown(a_result("c", accuracy=0.0))], "accuracy"
     )
     assert chart is not None
     assert sorted(point.title for point in chart.points) == [
         "a: 0.02, 1, solved; and 1 more here", "c: 0.02, 0, missed",
     ]  # fmt: skip
-    assert chart.x_label == "cost in US dollars"
+    assert (chart.x_label, chart.y_label) == ("cost in US dollars", "accuracy")
 
 
 def test_without_prices_tokens_are_drawn_and_without_a_model_nothing() -> None:
-    chart = cost_against_headline([shown(a_result(cost_usd=None))])
+    chart = cost_against_headline([shown(a_result(cost_usd=None))], "accuracy")
     assert chart is not None
     assert chart.x_label == "tokens"
-    assert cost_against_headline([shown(a_result(cost_usd=None, prompt_tokens=0))]) is None
+    assert cost_against_headline([shown(a_result(cost_usd=None, prompt_tokens=0))], "accuracy") is None
 
 
 def test_the_timeline_has_a_row_for_each_worker_in_their_order() -> None:
@@ -237,14 +294,46 @@ def test_a_trial_shows_what_decided_it_and_its_steps(tmp_path: Path) -> None:
     add_trial(run, result, steps)
     shown_run = read_run(run.path)
     view = detail_of(shown_run.trials[0], run.path, 100_000)
-    assert ("wrong values", "n is 2, not 3") in view.facts
-    assert ("submitted", '{"n": 2}') in view.facts
+    assert ("wrong values", "n is 2, not 3") in view.deciding
+    assert [(label, whole(text)) for label, text in view.told][2] == ("Submitted", '{"n": 2}')
     assert view.flags == ["echoed output, step 1: half way"]
     page = trial_body(view, id="s", level=2, source="x")
     assert '<mark title="landmark 1">half way</mark>' in page
     assert "1.2 s" in page
     assert "Thought" in page
     assert "landmark 1 (echo)" in page
+
+
+def test_a_trial_begins_with_the_question_what_was_expected_and_why_it_was_missed(tmp_path: Path) -> None:
+    run = a_run(tmp_path)
+    steps = [a_step(content="print(2)"), a_step(2, type="submit", content='{"n": 2}')]
+    result = a_result(accuracy=0.0, cause="wrong value", difference="n is 2, not 3", integrity=[])
+    task = Task.model_validate({"id": "mean", "set": "expert", "query": "How <many>?", "answer": {"n": 3}})
+    write_notebook(add_trial(run, result, steps), task, result, steps)
+    view = detail_of(read_run(run.path).trials[0], run.path, 100_000)
+    assert [(label, whole(text)) for label, text in view.told] == [
+        ("Question", "How <many>?"), ("Expected", '{"n": 3}'), ("Submitted", '{"n": 2}'),
+    ]  # fmt: skip
+    assert view.deciding == [
+        ("cause", "wrong value"), ("wrong values", "n is 2, not 3"), ("integrity", "no signs"),
+        ("stopped", "submitted"),
+    ]  # fmt: skip
+    page = trial_body(view, id="s", level=2, source="x")
+    places = [page.index(part) for part in ("How &lt;many&gt;?", "wrong value", "no signs", "Step 1")]
+    assert places == sorted(places)
+
+
+def test_a_graded_trial_shows_the_values_that_were_expected(tmp_path: Path) -> None:
+    value = {"name": "loss", "score": 0.0, "found": "2", "expected": "3", "why": ""}
+    run = a_run(tmp_path)
+    add_trial(run, a_result(accuracy=0.0, graded=[value], unseen=["processes"]))
+    view = detail_of(read_run(run.path).trials[0], run.path, 100_000)
+    assert [(label, whole(text)) for label, text in view.told][:2] == [
+        ("Question", "not stored, because the trial has not ended by itself"), ("Expected", "loss: 3"),
+    ]  # fmt: skip
+    assert {("graded", "loss is 2, not 3"), ("unseen", "processes"), ("integrity", "nobody looked")} <= {
+        *view.deciding
+    }
 
 
 CALL = json.dumps({"name": "shell", "arguments": json.dumps({"command": 'cd a\nls "b"', "limit": 3})})
@@ -344,6 +433,87 @@ def test_a_full_disk_is_told_with_the_option_that_names_the_page(
         write_page(tmp_path / "page.html", a_run(tmp_path).path)
 
 
+# The conversation with the model
+
+
+def talk(run: RunFolder, result: TrialResult, *said: str) -> None:
+    """Store calls of one conversation that grows, and that the model answers with the same words."""
+    record = RecordedTrial(path=run.path / folder_name(result) / FILE)
+    messages: list[dict[str, Any]] = [{"role": "system", "content": "be brief"}]
+    for text in said:
+        messages.append({"role": "user", "content": text})
+        number, _ = record.ask(list(parts_of(COMMON, {"model": "m", "messages": messages})))
+        message = {"role": "assistant", "content": f"to {text}"}
+        answer = {"choices": [{"index": 0, "message": message, "finish_reason": "stop"}]}
+        record.add(number, answer=answer, **{**dict.fromkeys(FACTS), "seconds": 1.5})
+        messages.append(message)
+    number, _ = record.ask(list(parts_of(COMMON, {"model": "m", "messages": messages[:1]})))
+    record.add(number, error={"code": "timeout", "message": "no answer"})
+
+
+def test_a_conversation_shows_each_part_of_a_request_once(tmp_path: Path) -> None:
+    run = a_run(tmp_path)
+    result = a_result()
+    add_trial(run, result)
+    talk(run, result, "first", "then")
+    calls, unread = conversation_of(run.path, read_run(run.path).trials[0], 10_000)
+    assert unread == ""
+    assert [call.facts for call in calls] == ["seconds 1.5", "seconds 1.5", ""]
+    assert [[(label, whole(text)) for label, text in call.texts] for call in calls] == [
+        [
+            ("request", "protocol: chat completions\nmodel: m"), ("message 1 (system)", "be brief"),
+            ("message 2 (user)", "first"), ("answer", "to first"),
+        ],
+        [("message 3 (assistant)", "to first"), ("message 4 (user)", "then"), ("answer", "to then")],
+        [("no answer", "code: timeout\nmessage: no answer")],
+    ]  # fmt: skip
+
+
+def test_a_conversation_is_cut_to_what_a_page_can_have(tmp_path: Path) -> None:
+    run = a_run(tmp_path)
+    result = a_result()
+    add_trial(run, result)
+    talk(run, result, *("<" * 9000 for _ in range(9)))
+    calls, _ = conversation_of(run.path, read_run(run.path).trials[0], 20_000)
+    texts = [text for call in calls for _, text in call.texts]
+    assert sum(len(whole(text)) for text in texts) < 20_000
+    assert any(text.omitted for text in texts)
+
+
+@pytest.mark.parametrize("content", ['{"format": 99}', '{"part": "a"}', '{"call": 1, "asked": "x"}'])
+def test_a_conversation_that_cannot_be_read_is_told(tmp_path: Path, content: str) -> None:
+    run = a_run(tmp_path)
+    folder = add_trial(run, a_result())
+    (folder / FILE).write_text(content)
+    calls, unread = conversation_of(run.path, read_run(run.path).trials[0], 1000)
+    assert (calls, bool(unread)) == ([], True)
+
+
+def test_no_conversation_is_read_through_a_link_that_leads_out_of_the_run(tmp_path: Path) -> None:
+    other, run = a_run(tmp_path, "other"), a_run(tmp_path)
+    result = a_result()
+    folder, source = add_trial(run, result), add_trial(other, result) / FILE
+    talk(other, result, "secret")
+    (folder / FILE).symlink_to(source)
+    calls, unread = conversation_of(run.path, read_run(run.path).trials[0], 1000)
+    assert (calls, "leads out of the run" in unread) == ([], True)
+
+
+@settings(deadline=None, max_examples=50)
+@given(WORDS.filter(lambda text: len(text.strip()) > 0) | st.just(HOSTILE))
+def test_no_element_of_a_conversation_comes_from_a_text(text: str) -> None:
+    with TemporaryDirectory() as name:
+        run, result = a_run(Path(name)), a_result()
+        add_trial(run, result)
+        pages = []
+        for said in (text, "word"):
+            (run.path / folder_name(result) / FILE).unlink(missing_ok=True)
+            talk(run, result, said)
+            pages.append(Pages([run.path]).trial(0, folder_name(result)))
+        found, harmless = (outline(page).elements for page in pages)
+        assert found == harmless
+
+
 # Damaged and half-written files
 
 
@@ -385,7 +555,10 @@ def test_a_file_that_is_cut_or_overwritten_anywhere_raises_nothing(data: st.Data
         run = a_run(Path(name))
         result = a_result(landmarks_found=[{"pattern": "a", "step": 1, "is_echo": False, "timed_out": False}])
         add_trial(run, result, [a_step(observation="a"), a_step(2)])
-        for path in sorted(run.path.rglob("*.json*")):
+        write_verdict(run.path, {"gates": ["gate: passed"], "regression": REGRESSION, "verdict": "passed"})
+        task = Task.model_validate({"id": "mean", "set": "expert", "query": "q", "answer": 1})
+        write_notebook(run.path / "trials/mean/1.0", task, result, [])
+        for path in sorted([*run.path.rglob("*.json*"), *run.path.rglob("*.ipynb")]):
             content = bytearray(path.read_bytes())
             place = data.draw(st.integers(0, len(content)))
             content[place : place + data.draw(st.integers(0, 9))] = data.draw(st.binary(max_size=9))
@@ -505,17 +678,25 @@ def a_hostile_result(text: str) -> TrialResult:
     )
 
 
+def a_task(text: str) -> Task:
+    return Task.model_construct(id="mean", set="expert", query=text, answer=text)
+
+
 def page_with(text: str) -> str:
     with TemporaryDirectory() as name:
         run = a_run(Path(name), subject={text: text}, arguments=[text], versions={text: text}, scoring=text)
-        add_trial(run, a_hostile_result(text), [a_hostile_step(text)])
+        step = a_hostile_step(text)
+        folder = add_trial(run, a_hostile_result(text), [step])
+        write_notebook(folder, a_task(text), a_result(), [step])
+        write_verdict(
+            run.path, {"gates": [text], "regression": {text: REGRESSION["masked"]}, "verdict": text}
+        )
         add_trial(run, a_result("error", error=text, metrics={"accuracy": None}))
         append_line(run.path / "trouble.jsonl", {"id": text, "error": text})
         return one_file(read_run(run.path), "run")
 
 
 HARMLESS = outline(page_with("word"))
-WORDS = st.text(st.sampled_from("<>&'\"/=`{}%#- \n\t\x00\x1b\u2028\u202eabonscriptxml!\ud800"), max_size=40)
 
 
 @settings(deadline=None)
@@ -549,7 +730,7 @@ def test_only_our_own_script_and_style_may_run() -> None:
 # Two runs
 
 
-def test_tasks_that_flipped_come_first(tmp_path: Path) -> None:
+def test_of_two_runs_tasks_that_flipped_come_first(tmp_path: Path) -> None:
     runs = []
     for number, values in enumerate(
         [{"a": 1.0, "b": 0.0, "c": 1.0, "d": 1.0}, {"a": 1.0, "b": 1.0, "c": 0.0}]
@@ -564,6 +745,28 @@ def test_tasks_that_flipped_come_first(tmp_path: Path) -> None:
     ]  # fmt: skip
     assert found.sets[0][0] == "masked"
     assert "masked: " in found.verdicts[0]
+    assert found.verdict == "cannot tell"
+    assert [one.is_red for one in found.tasks] == [False] * 4
+
+
+def test_only_what_has_regressed_is_red_on_the_page_of_two_runs(tmp_path: Path) -> None:
+    runs = []
+    for name, value in (("before", 1.0), ("after", 0.0)):
+        run = a_run(tmp_path, name)
+        for number in range(40):
+            result = a_result(f"t{number}", accuracy=value, set="masked" if number else "expert")
+            add_trial(run, result)
+        runs.append(read_run(run.path))
+    found = pair_of(*runs)
+    assert found.verdict == "regressed"
+    assert {one.set: (one.flip, one.is_red) for one in found.tasks} == {
+        "masked": ("lost", True), "expert": ("lost", False),
+    }  # fmt: skip
+    page = runs_page(runs, found, version="v")
+    places = [page.index(part) for part in ('<b class="red">regressed</b>', "REGRESSED", "<h2>Tasks</h2>")]
+    assert places == sorted(places)
+    assert page.count('class="red"') == 40
+    assert runs_page(runs, pair_of(runs[1], runs[0]), version="v").count('class="red"') == 0
 
 
 def add_calls(run: Any, result: Any, *said: str) -> None:
@@ -587,6 +790,9 @@ def test_what_two_runs_asked_is_shown_by_cause_and_for_each_task(tmp_path: Path)
     assert found.asked == "1 of 2 trials asked their model the same throughout, 1 trial did not:"
     [cause] = found.causes
     assert (cause.span, cause.words) == ("call 2", "message (user): 'now' -> 'then'")
+    assert [(one.id, one.asked) for one in found.tasks] == [
+        ("a", "call 2, message 2 (user): 'now' -> 'then'"), ("b", ""),
+    ]  # fmt: skip
     assert asked_in_task(runs[0], runs[1], "b") is None
     asked = asked_in_task(runs[0], runs[1], "a")
     assert asked is not None
@@ -595,6 +801,21 @@ def test_what_two_runs_asked_is_shown_by_cause_and_for_each_task(tmp_path: Path)
     assert "<del>- now</del>" in page
     assert "<ins>+ then</ins>" in page
     assert "&#39;now&#39; -&gt; &#39;then&#39;" in runs_page(runs, found, version="v")
+
+
+def test_without_scipy_pages_are_made_and_two_runs_say_what_they_lack(tmp_path: Path) -> None:
+    for name in ("one", "two"):
+        add_trial(a_run(tmp_path, name), a_result())
+    code = (
+        "import sys\nsys.modules['scipy'] = None\n"
+        "from pathlib import Path\nfrom pytest_super.report.page.server import Pages\n"
+        f"pages = Pages([Path({str(tmp_path)!r}, 'runs', name) for name in ('one', 'two')])\n"
+        "print(pages.page('/0/')[1](), pages.page('/')[1]())"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert "<h1>Run one</h1>" in done.stdout
+    assert "pytest-super[gate]" in done.stdout
 
 
 def test_runs_without_a_common_task_are_shown_with_the_reason(tmp_path: Path) -> None:

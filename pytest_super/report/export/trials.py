@@ -8,16 +8,16 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from pytest_super.redaction import is_secret_name
-from pytest_super.report.notebook import NOTEBOOK, Told, told_in
-from pytest_super.report.page.stored import GOING_ON, content_of, read_run, readable_steps
+from pytest_super.report.page.stored import GOING_ON, read_run, read_told, readable_steps
 from pytest_super.report.page.trial import TRAJECTORY
-from pytest_super.store.json_lines import UNREADABLE, escape_surrogates
+from pytest_super.store.json_lines import escape_surrogates
 from pytest_super.store.step_values import submitted_text
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
 
+    from pytest_super.report.notebook import Told
     from pytest_super.report.page.stored import ShownRun, ShownTrial
     from pytest_super.store.results import TrialResult
     from pytest_super.store.trajectory import Step
@@ -117,15 +117,6 @@ def read_record(run: ShownRun, trial: ShownTrial) -> TrialRecord:
         steps=steps,
         unread=unread,
     )
-
-
-def read_told(run: Path, trial: ShownTrial) -> Told:
-    """What the trial's notebook has of its task. A trial that did not end by itself has none."""
-    try:
-        told = told_in(json.loads(content_of(run, f"{trial.folder}/{NOTEBOOK}")))
-    except UNREADABLE:
-        return Told()
-    return Told(**escape_surrogates(vars(told)))
 
 
 def without_secrets(value: Any) -> Any:

@@ -18,16 +18,19 @@ if TYPE_CHECKING:
     from pytest_super.report.page.figures import Level
     from pytest_super.report.page.stored import ShownTrial
 
-WIDTH = 640
-LEFT, RIGHT, TOP, BOTTOM = 64, 16, 14, 44
+# On a telephone a unit is almost a pixel, so that texts can be read there without scrolling.
+WIDTH = 400
+LEFT, RIGHT, TOP, BOTTOM = 52, 14, 14, 44
 PLOT = WIDTH - LEFT - RIGHT
 # The bars begin here: names of sets and categories come before.
-NAMES = 190
+NAMES = 124
 ROW = 26
-SCATTER_HEIGHT = 260
+SCATTER_HEIGHT = 240
 # Points that are closer than this are drawn as one.
 GRID = 6
-LONGEST_NAME = 26
+LONGEST_NAME = 19
+# Of a metric, below an axis.
+LONGEST_LABEL = 40
 # A bar that can be seen.
 NARROWEST = 2.0
 
@@ -52,6 +55,8 @@ class Bar:
 
 @dataclass(frozen=True, kw_only=True)
 class Bars:
+    label: str
+    """What their length shows."""
     height: float
     bars: list[Bar]
     ticks: list[Tick]
@@ -108,8 +113,8 @@ TimedTrial = tuple["ShownTrial", float, float]
 """A trial, its start in seconds after that of the run, and its length in seconds."""
 
 
-def bars_of(levels: Sequence[Level]) -> Bars:
-    scale = WIDTH - NAMES - RIGHT - 50
+def bars_of(levels: Sequence[Level], headline: str) -> Bars:
+    scale = WIDTH - NAMES - RIGHT - 40
     bars = [
         Bar(
             name=cut(level.name, LONGEST_NAME),
@@ -122,7 +127,8 @@ def bars_of(levels: Sequence[Level]) -> Bars:
         for number, level in enumerate(levels)
     ]
     ticks = [Tick(at=rounded(NAMES + scale * part / 4), text=f"{part / 4:g}") for part in range(5)]
-    return Bars(height=TOP + ROW * len(bars) + 24, bars=bars, ticks=ticks)
+    label = f"mean {cut(headline, LONGEST_LABEL)}"
+    return Bars(label=label, height=TOP + ROW * len(bars) + BOTTOM, bars=bars, ticks=ticks)
 
 
 Reader = tuple[str, "Callable[[ShownTrial], float | None]"]
@@ -136,8 +142,9 @@ def cost_axis(trials: Sequence[ShownTrial]) -> Reader:
     return "tokens", lambda one: float(one.result.tokens) or None
 
 
-def cost_against_headline(trials: Sequence[ShownTrial]) -> Scatter | None:
-    return scatter_of(trials, cost_axis(trials), ("headline metric", lambda one: one.result.headline_value))
+def cost_against_headline(trials: Sequence[ShownTrial], headline: str) -> Scatter | None:
+    value: Reader = (cut(headline, LONGEST_LABEL), lambda one: one.result.headline_value)
+    return scatter_of(trials, cost_axis(trials), value)
 
 
 def compute_against_steps(trials: Sequence[ShownTrial]) -> Scatter | None:

@@ -74,6 +74,12 @@ def figures_of(results: Sequence[TrialResult]) -> Figures:
     )
 
 
+def headline_of(results: Sequence[TrialResult]) -> str:
+    """What the headlines of all trials are called."""
+    names = {one.headline for one in results}
+    return names.pop() if len(names) == 1 else "headline metric"
+
+
 def metrics_of(results: Sequence[TrialResult]) -> list[Metric]:
     """The metrics of the results, in their order. Those of a project are only known by name."""
     known = {metric.name: metric for metric in installed_metrics()}
@@ -122,7 +128,8 @@ def bounds_of(
 ) -> tuple[float, float] | None:
     """The interval of 90 % of the mean, for tasks that are a sample of all such tasks.
 
-    None without scipy, without values, and for values that are not from 0 to 1.
+    None without scipy, for less than two tasks, which say nothing of others, and for values that are not from
+    0 to 1.
     """
     if find_spec("scipy") is None:
         return None
@@ -134,7 +141,7 @@ def bounds_of(
         if (value := value_of(result)) is not None:
             by_task.setdefault(result.id, []).append(value)
             tasks[result.id] = result
-    if not by_task or not all(0 <= value <= 1 for values in by_task.values() for value in values):
+    if len(by_task) < 2 or not all(0 <= value <= 1 for values in by_task.values() for value in values):
         return None
     found = general_mean(
         [

@@ -1,5 +1,5 @@
 "use strict";
-// The page works without this: it adds a filter, sorting, and following a run that goes on.
+// The page works without this: it adds a filter, sorting, keys, colours of code, and following a run that goes on.
 
 const byId = (id) => document.getElementById(id);
 const sorted = { column: -1, sign: 1 };
@@ -53,6 +53,40 @@ function openTarget() {
   }
 }
 
+// To the trial before or after this one: to its page, or in the one file to its section.
+function turn(event) {
+  const rel = { ArrowLeft: "prev", ArrowRight: "next" }[event.key];
+  const isOther = event.altKey || event.ctrlKey || event.metaKey || event.shiftKey || event.defaultPrevented;
+  if (!rel || isOther || event.target.closest("input, select, .wide")) return;
+  document.querySelector(`a[rel=${rel}]`)?.click();
+  const sections = [...document.querySelectorAll("details.trial")];
+  const place = sections.findIndex((one) => one.contains(document.activeElement));
+  const other = place >= 0 && sections[place + (rel === "next" ? 1 : -1)];
+  if (!other) return;
+  sections[place].open = false;
+  location.hash = other.id;
+}
+
+const PYTHON = new RegExp([
+  /(?<comment>#.*)/, /(?<string>("""|''')[^]*?\3|"(?:\\.|[^"\\\n])*"|'(?:\\.|[^'\\\n])*')/,
+  /\b(?<keyword>and|as|assert|async|await|break|class|continue|def|del|elif|else|except|False|finally|for|from|global|if|import|in|is|lambda|None|nonlocal|not|or|pass|raise|return|True|try|while|with|yield)\b/,
+  /\b(?<number>\d[\w.]*)/,
+].map((one) => one.source).join("|"), "g");
+
+// Colours code that can be seen, without an element for each word: files of large runs would be twice as long.
+function colour() {
+  if (!CSS.highlights) return;
+  CSS.highlights.clear();
+  for (const text of [...document.querySelectorAll("pre.code")].filter((one) => one.checkVisibility()).map((one) => one.firstChild)) {
+    for (const found of text?.data.matchAll(PYTHON) ?? []) {
+      const [kind] = Object.entries(found.groups).find(([, value]) => value !== undefined);
+      const range = new StaticRange({ startContainer: text, startOffset: found.index, endContainer: text, endOffset: found.index + found[0].length });
+      if (!CSS.highlights.has(kind)) CSS.highlights.set(kind, new Highlight());
+      CSS.highlights.get(kind).add(range);
+    }
+  }
+}
+
 // Puts the new content in place of the old, and keeps what is open, typed and focused.
 function show(fresh) {
   const old = document.querySelector("main");
@@ -68,6 +102,7 @@ function show(fresh) {
   for (const one of fresh.querySelectorAll(".wide")) one.scrollLeft = scrolled.get(one.getAttribute("aria-label")) || 0;
   filter();
   sort();
+  colour();
   const again = focusedIn && byId(focusedIn);
   const target = place >= 0 ? again?.tHead?.rows[0].cells[place]?.firstChild : again?.querySelector(":scope > summary") || again;
   if (focused && !focused.isConnected) target?.focus({ preventScroll: true });
@@ -94,7 +129,11 @@ document.addEventListener("click", (event) => {
   const head = event.target.closest("#trials th button")?.parentElement;
   if (head) sortBy(head.cellIndex);
 });
+addEventListener("keydown", turn);
 addEventListener("hashchange", openTarget);
+// The event of an opened section does not bubble.
+addEventListener("toggle", colour, true);
 filter();
 openTarget();
+colour();
 if (document.querySelector("main").dataset.version) setTimeout(follow, 2000);

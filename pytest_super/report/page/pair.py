@@ -1,4 +1,4 @@
-"""Two runs next to each other: the tasks that flipped, the verdicts, and the trials of one task."""
+"""Two runs next to each other: the verdict, the tasks with what first differed, the trials of one task."""
 
 from __future__ import annotations
 
@@ -8,9 +8,7 @@ from typing import TYPE_CHECKING
 
 from pytest_super.comparison.asked import AskedTrial, StoredRun, asked_trials
 from pytest_super.errors import SuperError
-from pytest_super.gates.next_steps import compared_lines
 from pytest_super.report.asked import Cause, causes_of, summary
-from pytest_super.report.comparison import HEADS, row_of
 from pytest_super.report.page.stored import GOING_ON, readable_steps
 from pytest_super.statistics import require_scipy
 from pytest_super.store.answers import AnswerStore
@@ -18,7 +16,7 @@ from pytest_super.store.json_lines import UNREADABLE
 from pytest_super.words import words_of
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from markupsafe import Markup
 
@@ -42,6 +40,10 @@ class TaskPair:
     candidate: float | None
     flip: str = ""
     """`lost` or `won`; "" if it did not flip or cannot be compared."""
+    is_red: bool = False
+    """Whether it is a loss in a set that has regressed."""
+    asked: str = ""
+    """What the candidate asked its model otherwise first; "" if nothing, or if that is not known."""
 
     @property
     def change(self) -> float | None:
@@ -55,7 +57,10 @@ class Pair:
     """What the page of two runs shows."""
 
     tasks: list[TaskPair]
-    heads: Sequence[str] = HEADS
+    """Flips first."""
+    verdict: str = ""
+    """That on all sets; "" if the runs cannot be compared."""
+    heads: Sequence[str] = ()
     sets: list[list[str]] = field(default_factory=list)
     verdicts: list[str] = field(default_factory=list)
     asked: str = ""
@@ -63,10 +68,6 @@ class Pair:
     causes: list[Cause] = field(default_factory=list)
     trouble: str = ""
     """Why the runs cannot be compared."""
-
-    @property
-    def flips(self) -> list[TaskPair]:
-        return [one for one in self.tasks if one.flip]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -93,16 +94,23 @@ class TaskAsked:
 
 def pair_of(baseline: ShownRun, candidate: ShownRun) -> Pair:
     asked, trouble = asked_of(baseline, candidate)
-    told = Pair(tasks=[], asked=summary(asked) if asked else "", causes=causes_of(asked), trouble=trouble)
+    firsts = {one.id: f"call {one.call}, {one.difference}" for one in reversed(asked) if not one.is_equal}
+    tasks = [replace(one, asked=firsts.get(one.id, "")) for one in tasks_of(baseline, candidate)]
+    told = Pair(tasks=tasks, asked=summary(asked) if asked else "", causes=causes_of(asked), trouble=trouble)
     try:
         compared = comparison_of(baseline, candidate)
     except SuperError as error:
         trouble = "\n".join(filter(None, (words_of(error), trouble)))
-        return replace(told, tasks=tasks_of(baseline, candidate, {}), trouble=trouble)
-    flips = {task.id: task.flip for task in compared.flips}
+        return replace(told, trouble=trouble)
+    # They need scipy, which pages of one run do without.
+    from pytest_super.gates.next_steps import compared_lines
+    from pytest_super.report.comparison import HEADS, row_of
+
     return replace(
         told,
-        tasks=tasks_of(baseline, candidate, flips),
+        tasks=list(flipped(tasks, compared)),
+        verdict=str(compared.verdict),
+        heads=HEADS,
         sets=[row_of(one) for one in compared.sets],
         verdicts=list(compared_lines(compared)),
     )
@@ -151,17 +159,24 @@ def side_of_shown(run: ShownRun) -> Side:
         raise SuperError(f"the run {run.name} cannot be compared: {why(error)}") from None
 
 
-def tasks_of(baseline: ShownRun, candidate: ShownRun, flips: dict[str, str]) -> list[TaskPair]:
-    """Flips first, then the largest changes."""
+def flipped(tasks: Sequence[TaskPair], compared: Comparison) -> Iterator[TaskPair]:
+    """The tasks with their flips, which come first."""
+    regressed = {one.set for one in compared.sets if one.verdict == "regressed"}
+    flips = {task.id: task.flip for task in compared.flips}
+    for one in sorted(tasks, key=lambda one: flips.get(one.id, "z")):
+        flip = flips.get(one.id, "")
+        yield replace(one, flip=flip, is_red=flip == "lost" and one.set in regressed)
+
+
+def tasks_of(baseline: ShownRun, candidate: ShownRun) -> list[TaskPair]:
+    """The largest changes first."""
     means = [means_of(one) for one in (baseline, candidate)]
     sets = {one.result.id: one.result.set for run in (baseline, candidate) for one in run.trials}
     found = [
-        TaskPair(
-            id=id, set=name, baseline=means[0].get(id), candidate=means[1].get(id), flip=flips.get(id, "")
-        )
+        TaskPair(id=id, set=name, baseline=means[0].get(id), candidate=means[1].get(id))
         for id, name in sets.items()
     ]
-    return sorted(found, key=lambda one: (not one.flip, one.flip, -abs(one.change or 0.0), one.id))
+    return sorted(found, key=lambda one: (-abs(one.change or 0.0), one.id))
 
 
 def means_of(run: ShownRun) -> dict[str, float]:

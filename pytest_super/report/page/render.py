@@ -19,7 +19,7 @@ from pytest_super.report.page.charts import (
     counts_of,
     timeline_of,
 )
-from pytest_super.report.page.figures import figures_of
+from pytest_super.report.page.figures import figures_of, headline_of
 from pytest_super.report.page.stored import OUTCOMES
 from pytest_super.report.summary import cause_lines
 from pytest_super.words import one_line, printable, printable_line
@@ -27,6 +27,7 @@ from pytest_super.words import one_line, printable, printable_line
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
+    from pytest_super.report.page.conversation import ShownCall
     from pytest_super.report.page.pair import Pair, TaskAsked, TaskSide
     from pytest_super.report.page.stored import ShownRun, ShownTrial
     from pytest_super.report.page.trial import ShownDetail
@@ -37,6 +38,8 @@ LONGEST = 300
 MOST_ROWS = 500
 # Facts of run.json that are shown, with their labels. Not the arguments, which can hold a secret.
 FACTS = ("agent", "model", "answers", "sandbox", "scoring", "epochs", "resumed", "versions")
+# Links to other trials, and the keys that follow them. Letters would be typed by who dictates (WCAG 2.1.4).
+AROUND = (("prev", "ArrowLeft", "← Previous"), ("next", "ArrowRight", "Next →"))
 
 
 @cache
@@ -112,7 +115,7 @@ def run_page(
     details: Sequence[tuple[str, ShownTrial, Markup]] | None = None,
 ) -> str:
     """`links` has an address, or "", for each trial. `details` are only in the page that is one file."""
-    figures = figures_of(run.ended)
+    figures, headline = figures_of(run.ended), headline_of(run.ended)
     counts = counts_of(run.trials)
     return render(
         "run.html",
@@ -127,8 +130,8 @@ def run_page(
         invalid=why_invalid(run.ended, run.max_errors),
         figures=figures,
         has_intervals=any(one.bounds for row in figures.rows for one in row.figures),
-        bars=bars_of(figures.levels),
-        cost=cost_against_headline(run.trials),
+        bars=bars_of(figures.levels, headline),
+        cost=cost_against_headline(run.trials, headline),
         compute=compute_against_steps(run.trials),
         timeline=timeline_of(run.trials),
         details=details,
@@ -142,10 +145,25 @@ def trial_body(view: ShownDetail, *, id: str, level: int, source: str) -> Markup
     return Markup(template.render(view=view, id=id, level=level, source=source, outcomes=OUTCOMES))
 
 
-def trial_page(run: ShownRun, view: ShownDetail, *, version: str, up: str, source: str) -> str:
+def trial_page(
+    run: ShownRun,
+    view: ShownDetail,
+    *,
+    around: Sequence[tuple[str, str] | None],
+    conversation: tuple[Sequence[ShownCall], str],
+    version: str,
+    up: str,
+    source: str,
+) -> str:
+    """`around` has addresses and names of the trials before and after it, and `conversation` its calls of the
+    model with what cannot be read of them.
+    """
     body = trial_body(view, id="step", level=2, source=source)
     title = f"{view.trial.result.name} - {run.name}"
-    return render("trial_page.html", title, version=version, run=run, view=view, body=body, up=up)
+    links = [(*words, link) for words, link in zip(AROUND, around, strict=True)]
+    calls, unread = conversation
+    shown = {"run": run, "view": view, "body": body, "around": links, "calls": calls, "unread": unread}
+    return render("trial_page.html", title, version=version, up=up, **shown)
 
 
 def runs_page(sides: Sequence[ShownRun], pair: Pair, *, version: str) -> str:

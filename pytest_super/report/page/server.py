@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import quote, unquote, urlsplit
 
 from pytest_super.digests import digest
+from pytest_super.report.page.conversation import conversation_of
 from pytest_super.report.page.pair import TaskSide, asked_in_task, pair_of, trials_of
 from pytest_super.report.page.render import policy, run_page, runs_page, task_page, trial_body, trial_page
 from pytest_super.report.page.stored import open_own, read_run, run_version, trial_version
@@ -25,8 +26,8 @@ if TYPE_CHECKING:
     from pytest_super.report.page.stored import ShownRun, ShownTrial
 
 ADDRESS = "127.0.0.1"
-MOST_OF_TRIAL = 2_000_000
-"""Bytes of the page of one trial."""
+MOST_OF_TRIAL = MOST_OF_CALLS = 2_000_000
+"""Bytes of the page of one trial, and of its conversation with the model."""
 HEADERS = {
     "Cache-Control": "no-store",
     "Content-Security-Policy": f"{policy(is_served=True)}; frame-ancestors 'none'",
@@ -119,7 +120,10 @@ class Pages:
         found = run.trial(folder)
         assert found is not None
         version = self.version_of(number, found)
-        return trial_page(run, version=tag(version), up=f"/{number}/", **self.detail(number, found))
+        around = [(address(number, one), one.result.name) if one else None for one in run.neighbours(found)]
+        calls = conversation_of(self.readers[number].folder, found, MOST_OF_CALLS)
+        detail = {**self.detail(number, found), "around": around, "conversation": calls}
+        return trial_page(run, version=tag(version), up=f"/{number}/", **detail)
 
     def detail(self, number: int, trial: ShownTrial) -> dict[str, Any]:
         view = detail_of(trial, self.readers[number].folder, MOST_OF_TRIAL)

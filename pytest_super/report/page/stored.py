@@ -15,13 +15,17 @@ from typing import TYPE_CHECKING, Any
 
 from pytest_super.metrics.numbers import is_number
 from pytest_super.report.facts import OWN_WORDS
+from pytest_super.report.notebook import NOTEBOOK, Told, told_in
+from pytest_super.report.page.verdict import ShownVerdict, verdict_in
 from pytest_super.report.text import describe
 from pytest_super.store.activity import FILE, read_doing
+from pytest_super.store.answers import FILE as ANSWERS
 from pytest_super.store.checked import checked_line
 from pytest_super.store.json_lines import UNREADABLE, escape_surrogates
 from pytest_super.store.results import RUNNING, TRIAL_FOLDER, folder_name
 from pytest_super.store.run_folder import last_reruns
 from pytest_super.store.trajectory import Step
+from pytest_super.store.verdict import VERDICT
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -73,6 +77,8 @@ class ShownRun:
     """The content of run.json; empty if it cannot be read."""
     trials: list[ShownTrial]
     """Unsolved ones first."""
+    verdict: ShownVerdict | None = None
+    """None without gates, and before their verdict."""
     unread: list[str] = field(default_factory=list)
     """What could not be read."""
     failures: list[str] = field(default_factory=list)
@@ -100,6 +106,12 @@ class ShownRun:
     def trial(self, folder: str) -> ShownTrial | None:
         return next((one for one in self.trials if one.folder == folder), None)
 
+    def neighbours(self, trial: ShownTrial) -> tuple[ShownTrial | None, ShownTrial | None]:
+        """The trials before and after one of them."""
+        around = [None, *self.trials, None]
+        place = around.index(trial)
+        return around[place - 1], around[place + 1]
+
 
 def read_run(folder: Path) -> ShownRun:
     """The run in `folder`, which can be going on."""
@@ -113,10 +125,12 @@ def read_run(folder: Path) -> ShownRun:
             trials.append(ShownTrial(result=result, why=why_of(result, folder)))
         except UNREADABLE as error:
             unread.append(f"the result of {result.name} is damaged: {error!r}")
-    facts = read_facts(folder, unread)
+    facts, verdict = read_facts(folder, unread), read_verdict(folder, unread)
     trials.sort(key=lambda one: ORDER.index(one.outcome))
     failures = list(read_trouble(folder))
-    return ShownRun(folder=folder, facts=facts, trials=trials, unread=unread, failures=failures)
+    return ShownRun(
+        folder=folder, facts=facts, trials=trials, verdict=verdict, unread=unread, failures=failures
+    )
 
 
 def read_facts(folder: Path, trouble: list[str]) -> dict[str, Any]:
@@ -128,6 +142,25 @@ def read_facts(folder: Path, trouble: list[str]) -> dict[str, Any]:
         pass
     trouble.append("run.json cannot be read")
     return {}
+
+
+def read_verdict(folder: Path, trouble: list[str]) -> ShownVerdict | None:
+    try:
+        return verdict_in(content_of(folder, VERDICT))
+    except FileNotFoundError:
+        return None
+    except UNREADABLE:
+        trouble.append(f"{VERDICT} cannot be read")
+        return None
+
+
+def read_told(run: Path, trial: ShownTrial) -> Told:
+    """What the trial's notebook has of its task. A trial that did not end by itself has none."""
+    try:
+        told = told_in(content_of(run, f"{trial.folder}/{NOTEBOOK}").decode())
+    except UNREADABLE:
+        return Told()
+    return Told(**escape_surrogates(vars(told)))
 
 
 def read_listed(folder: Path, trouble: list[str]) -> Iterator[TrialResult]:
@@ -202,10 +235,15 @@ def lines_of(run: Path, name: str, trouble: list[str]) -> Iterator[bytes]:
 
 def open_own(run: Path, name: str) -> BinaryIO:
     """Open a file of the run. Raises OSError, also for a link that leads out of the run's folder."""
+    return own_path(run, name).open("rb")
+
+
+def own_path(run: Path, name: str) -> Path:
+    """Raises PermissionError for a link that leads out of the run's folder."""
     path = Path(os.path.realpath(run / name))
     if not path.is_relative_to(os.path.realpath(run)):
         raise PermissionError(errno.EPERM, "a link leads out of the run")
-    return path.open("rb")
+    return path
 
 
 def content_of(run: Path, name: str) -> bytes:
@@ -220,12 +258,14 @@ def limited(trouble: list[str]) -> list[str]:
 
 def run_version(folder: Path) -> str:
     """Another one whenever the page of the run has to change."""
-    paths = [folder / "results.jsonl", folder / "trouble.jsonl", folder / "trials"]
+    paths = [folder / name for name in ("results.jsonl", "trouble.jsonl", VERDICT, "trials")]
     return " ".join(map(stamp, [*paths, *sorted((folder / "trials").glob(f"*/*/{FILE}"))]))
 
 
 def trial_version(folder: Path) -> str:
-    return " ".join(stamp(folder / name) for name in ("result.json", "trajectory.jsonl", FILE))
+    return " ".join(
+        stamp(folder / name) for name in ("result.json", "trajectory.jsonl", NOTEBOOK, ANSWERS, FILE)
+    )
 
 
 def stamp(path: Path) -> str:

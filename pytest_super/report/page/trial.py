@@ -1,4 +1,4 @@
-"""The detail of one trial: what decided it, then its steps, in a page of bounded size."""
+"""The detail of one trial: what was asked and what decided it, then its steps, in a page of bounded size."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from pytest_super.report.facts import facts_of, sign_lines
-from pytest_super.report.page.stored import readable_steps
+from pytest_super.report.page.stored import read_told, readable_steps
 from pytest_super.report.page.texts import Text, level_of, size_of, text_of
 from pytest_super.report.tool_calls import content_of, pauses
 from pytest_super.store.results import result_fields
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from pathlib import Path
 
+    from pytest_super.report.notebook import Told
     from pytest_super.report.page.stored import ShownTrial
     from pytest_super.store.results import TrialResult
     from pytest_super.store.trajectory import Step
@@ -28,6 +29,9 @@ TRAJECTORY = "trajectory.jsonl"
 STEP_BYTES, TRIAL_BYTES = 1500, 12_000
 # Of the facts of a result, each of which can have any number of entries and be of any length.
 MOST_FACTS, LONGEST_FACT, MOST_FILES = 20, 150, 5
+# The fields that say what decided a trial, before and after its signs of integrity. Of these, more is shown.
+DECIDING, BESIDE = ("error", "cause", "difference", "graded", "agent_error"), ("unseen", "stop_reason")
+LONGEST_DECIDING = 400
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -60,7 +64,11 @@ class ShownDetail:
     """Everything that is shown of one trial."""
 
     trial: ShownTrial
+    told: list[tuple[str, Text]]
+    """What was asked, expected and submitted."""
+    deciding: list[tuple[str, str]]
     facts: list[tuple[str, str]]
+    """The other fields of its result."""
     flags: list[str]
     """What makes its figures doubtful."""
     landmarks: list[ShownLandmark]
@@ -77,8 +85,9 @@ def detail_of(trial: ShownTrial, run: Path, most: int) -> ShownDetail:
     landmarks = landmarks_of(trial.result)
     kept = kept_steps(steps, (most - TRIAL_BYTES) // (2 * STEP_BYTES))
     labelled = [list(texts_of(step)) for step in kept]
+    told = list(told_texts(read_told(run, trial), trial.result, steps))
     budget = most - TRIAL_BYTES - STEP_BYTES * len(kept)
-    level = level_of([size_of(text, budget) for texts in labelled for _, text in texts], budget)
+    level = level_of([size_of(text, budget) for texts in (told, *labelled) for _, text in texts], budget)
     after = pauses(steps)
     shown = [
         shown_step(step, after.get(step.number), texts, landmarks, level)
@@ -87,7 +96,9 @@ def detail_of(trial: ShownTrial, run: Path, most: int) -> ShownDetail:
     omitted = sum(text.omitted for step in shown for _, text in step.texts)
     return ShownDetail(
         trial=trial,
-        facts=[(name, shortened(value, LONGEST_FACT)) for name, value in shown_facts(trial.result, steps)],
+        told=[(label, text_of(text, level)) for label, text in told],
+        deciding=[(name, shortened(value, LONGEST_DECIDING)) for name, value in deciding(trial.result)],
+        facts=[(name, shortened(value, LONGEST_FACT)) for name, value in other_facts(trial.result)],
         flags=[shortened(text, LONGEST_FACT) for text in sign_lines(trial.result)],
         landmarks=landmarks,
         steps=shown,
@@ -177,11 +188,27 @@ def notes_of(step: Step, pause: float | None) -> Iterator[str]:
             yield f"an output that is not shown: {kind}"
 
 
-def shown_facts(result: TrialResult, steps: Sequence[Step]) -> Iterator[tuple[str, str]]:
-    """How the trial went, each value as a line."""
+def told_texts(told: Told, result: TrialResult, steps: Sequence[Step]) -> Iterator[tuple[str, str]]:
+    """A trial has its task's texts when it has ended by itself."""
+    graded = [f"{one['name']}: {one['expected']}" for one in result.graded if one["expected"]]
     submitted = submitted_text(steps)
-    yield "submitted", "nothing" if submitted is None else submitted
-    yield from facts_of(result, [field for field in result_fields() if field.page], MOST_FACTS)
+    yield "Question", told.query or "not stored, because the trial has not ended by itself"
+    yield "Expected", told.expected or "\n".join(graded) or "not known"
+    yield "Submitted", "nothing" if submitted is None else submitted
+
+
+def deciding(result: TrialResult) -> Iterator[tuple[str, str]]:
+    fields = {field.name: field for field in result_fields()}
+    yield from facts_of(result, [fields[name] for name in DECIDING], MOST_FACTS)
+    if not result.integrity:
+        yield "integrity", "nobody looked" if result.integrity is None else "no signs"
+    yield from facts_of(result, [fields[name] for name in BESIDE], MOST_FACTS)
+
+
+def other_facts(result: TrialResult) -> Iterator[tuple[str, str]]:
+    shown = (*DECIDING, *BESIDE)
+    others = [field for field in result_fields() if field.page and field.name not in shown]
+    return facts_of(result, others, MOST_FACTS)
 
 
 def other_outputs(step: Step) -> Iterator[tuple[str, str]]:
