@@ -248,3 +248,4 @@ def test_nothing_has_to_be_scrolled_sideways(browser: Browser, tmp_path: Path, v
             shown = "[...document.querySelectorAll('main *')].filter((one) => !one.closest('svg, [hidden]'))"
             cut = "(one) => one.getBoundingClientRect().right > innerWidth"
             assert page.evaluate(f"{shown}.filter({cut}).map((one) => one.outerHTML)") == []
+            assert page.evaluate("document.scrollingElement.scrollWidth <= innerWidth")
