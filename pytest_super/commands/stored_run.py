@@ -12,8 +12,13 @@ RUNS = Path(".super")
 NAMES = "latest, an id, or the path of a run"
 
 
-def add_run(parser: ArgumentParser) -> None:
-    parser.add_argument("run_name", metavar="RUN", help=NAMES)
+def add_run(parser: ArgumentParser, *, is_optional: bool = False) -> None:
+    if is_optional:
+        parser.add_argument(
+            "run_name", nargs="?", default="latest", metavar="RUN", help=f"{NAMES} (default: latest)"
+        )
+    else:
+        parser.add_argument("run_name", metavar="RUN", help=NAMES)
     add_directory(parser)
 
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pytest_super.commands.task_files import add_paths, valid_tasks
 from pytest_super.errors import TaskFileError
-from pytest_super.words import printable, printable_line
+from pytest_super.words import counted, printable, printable_line
 
 if TYPE_CHECKING:
     from argparse import ArgumentParser, Namespace
@@ -35,7 +35,8 @@ def run(arguments: Namespace) -> int:
             print(printable_line(f"{task.place}: note: {note}"))
         for warning in warnings(task):
             print(printable_line(f"{task.place}: warning: {warning}"))
-    print(f"{len(tasks)} tasks in {len({task._path for task in tasks})} files are valid")
+    files = counted(len({task._path for task in tasks}), "file")
+    print(f"{counted(len(tasks), 'task')} in {files}: valid")
     return 0
 
 

@@ -18,7 +18,7 @@ HELP = "find the steps at which unsolved trials lost their tasks, or the bodies 
 
 def add_arguments(parser: ArgumentParser) -> None:
     parser.epilog = "Exit status: 0 each trial has an answer, 1 of some nothing can be told."
-    add_run(parser)
+    add_run(parser, is_optional=True)
     parser.add_argument("names", nargs="*", metavar="TASK", help="tasks or trials (default: all unsolved)")
     add_tasks(parser)
     add_pytest_options(parser)
@@ -26,11 +26,12 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 def run(arguments: Namespace) -> int:
     from pytest_super.authoring.fork import sandbox_arguments
-    from pytest_super.authoring.why.lines import answer_lines, refused_line
+    from pytest_super.authoring.why.lines import answer_lines, lost_step, refused_line
     from pytest_super.authoring.why.rounds import search_all
     from pytest_super.authoring.why.search import CannotTell
     from pytest_super.authoring.why.trials import searchable, unsolved_trials
     from pytest_super.store.answers import AnswerStore
+    from pytest_super.store.why import Why, write_why
 
     run_folder = run_of(arguments)
     results = unsolved_trials(run_folder, arguments.names)
@@ -53,6 +54,7 @@ def run(arguments: Namespace) -> int:
     given = {one.partition("=")[0] for one in options}
     for searched in search_all(trials, [*sandbox_arguments(facts, given), *options], folder):
         refused += isinstance(searched.answer, CannotTell)
-        for line in answer_lines(searched):
-            print(line, flush=True)
+        lines = list(answer_lines(searched))
+        print(*lines, sep="\n", flush=True)
+        write_why(run_folder / searched.trial.result.folder, Why(lines, lost_step(searched)))
     return 1 if refused else 0

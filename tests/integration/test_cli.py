@@ -139,7 +139,7 @@ def test_validate_counts_what_is_valid_and_says_when_there_is_nothing(
 ) -> None:
     assert main(["validate", str(SHIPPED)]) == 0
     files = len(list(SHIPPED.glob("*.task.yaml")))
-    assert capsys.readouterr().out == f"{shipped_tasks()} tasks in {files} files are valid\n"
+    assert capsys.readouterr().out == f"{shipped_tasks()} tasks in {files} files: valid\n"
     assert main(["validate", str(tmp_path)]) == 1
     assert "there is no *.task.yaml file" in capsys.readouterr().err
 
@@ -176,7 +176,7 @@ def test_validate_warns_of_numbers_for_which_0_is_right(
     )
     assert main(["validate", str(path)]) == 0
     *warnings, count = capsys.readouterr().out.splitlines()
-    assert count == "4 tasks in 1 files are valid"
+    assert count == "4 tasks in 1 file: valid"
     what_to_do = "so state a smaller one, or ask for the value in another unit"
     assert warnings == [
         f"{path}:{line}: warning: `{place}` is {value}, and 0 is right as well: `{field}` is {allowed}, "

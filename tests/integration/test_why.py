@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from pytest_super.cli import main
+from pytest_super.report.page.one_file import one_file
+from pytest_super.report.page.stored import read_run
 from tests.integration.conftest import Folder
 
 if TYPE_CHECKING:
@@ -97,6 +99,10 @@ def test_planted_faults_are_found_at_their_steps(
     assert lines["looks"].startswith("gold finishes only by doing everything again from the last state, ")
     assert "solves" not in lines
     assert f"  step 5 changed data.txt\n  step 5 was execute: {SPOIL}" in told
+    # The page of the trial shows it.
+    page = one_file(read_run(lost.latest), "run")
+    assert page.count("lost the task here") == len(faults) + 2
+    assert "lost at step 4 of 10: gold finishes from the state after step 3" in page
 
 
 def test_what_cannot_be_told_has_a_reason(lost: LostProject, capsys: pytest.CaptureFixture[str]) -> None:

@@ -372,7 +372,7 @@ def test_what_is_no_notebook_is_told_with_its_file(bench: Bench, text: str, mess
 def test_validate_and_stats_count_sub_problems(bench: Bench, capsys: pytest.CaptureFixture[str]) -> None:
     bench.load({"mask": [2]}, {"id": "t_more", "mask": [4]})
     assert main(["validate", str(bench.folder)]) == 0
-    assert capsys.readouterr().out == "3 tasks in 1 files are valid\n"
+    assert capsys.readouterr().out == "3 tasks in 1 file: valid\n"
     output = bench.folder / "stats.json"
     assert main(["stats", str(bench.folder), f"--json={output}"]) == 0
     sets = {row["set"]: row for row in json.loads(output.read_text())["sets"]}

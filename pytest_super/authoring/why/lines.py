@@ -43,6 +43,14 @@ def answer_lines(searched: Searched) -> Iterator[str]:
         yield f"  wrong alone: {', '.join(answer.alone)}"
 
 
+def lost_step(searched: Searched) -> int | None:
+    """The number of the step that lost the task, if one did."""
+    trial, answer = searched.trial, searched.answer
+    if not (isinstance(answer, Lost) and isinstance(trial, LostTrial)):
+        return None
+    return trial.steps[answer.step - 1].number
+
+
 def lines_of_step(trial: LostTrial, lost: Lost) -> Iterator[str]:
     step = trial.steps[lost.step - 1]
     if step.files is not None:

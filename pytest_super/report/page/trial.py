@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import json
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from pytest_super.report.facts import facts_of, sign_lines
-from pytest_super.report.page.stored import read_told, readable_steps
+from pytest_super.report.page.stored import content_of, read_told, readable_steps
 from pytest_super.report.page.texts import Text, level_of, size_of, text_of
-from pytest_super.report.tool_calls import content_of, pauses
+from pytest_super.report.tool_calls import content_of as action_text
+from pytest_super.report.tool_calls import pauses
 from pytest_super.store.results import result_fields
 from pytest_super.store.step_values import submitted_text
 from pytest_super.store.trajectory import MANY_REPEATS
+from pytest_super.store.why import FILE as WHY
+from pytest_super.store.why import Why, read_why
 from pytest_super.words import named, shortened
 
 if TYPE_CHECKING:
@@ -57,6 +61,8 @@ class ShownStep:
     landmarks: list[ShownLandmark]
     texts: list[tuple[str, Text]]
     notes: list[str]
+    is_lost: bool
+    """Whether it lost the task."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -85,19 +91,23 @@ def detail_of(trial: ShownTrial, run: Path, most: int) -> ShownDetail:
     landmarks = landmarks_of(trial.result)
     kept = kept_steps(steps, (most - TRIAL_BYTES) // (2 * STEP_BYTES))
     labelled = [list(texts_of(step)) for step in kept]
+    why = found_by_why(run, trial)
     told = list(told_texts(read_told(run, trial), trial.result, steps))
     budget = most - TRIAL_BYTES - STEP_BYTES * len(kept)
     level = level_of([size_of(text, budget) for texts in (told, *labelled) for _, text in texts], budget)
     after = pauses(steps)
     shown = [
-        shown_step(step, after.get(step.number), texts, landmarks, level)
+        shown_step(step, after.get(step.number), texts, landmarks, level, is_lost=step.number == why.step)
         for step, texts in zip(kept, labelled, strict=True)
     ]
     omitted = sum(text.omitted for step in shown for _, text in step.texts)
     return ShownDetail(
         trial=trial,
         told=[(label, text_of(text, level)) for label, text in told],
-        deciding=[(name, shortened(value, LONGEST_DECIDING)) for name, value in deciding(trial.result)],
+        deciding=[
+            (name, shortened(value, LONGEST_DECIDING))
+            for name, value in (*deciding(trial.result), *(("why", line) for line in why.lines[:MOST_FACTS]))
+        ],
         facts=[(name, shortened(value, LONGEST_FACT)) for name, value in other_facts(trial.result)],
         flags=[shortened(text, LONGEST_FACT) for text in sign_lines(trial.result)],
         landmarks=landmarks,
@@ -105,6 +115,12 @@ def detail_of(trial: ShownTrial, run: Path, most: int) -> ShownDetail:
         left_out=left_out(len(steps) - len(kept), omitted),
         trouble=[shortened(text, LONGEST_FACT) for text in trouble[:MOST_FACTS]],
     )
+
+
+def found_by_why(run: Path, trial: ShownTrial) -> Why:
+    with suppress(OSError):
+        return read_why(content_of(run, f"{trial.folder}/{WHY}"))
+    return Why()
 
 
 def kept_steps(steps: Sequence[Step], most: int) -> list[Step]:
@@ -140,7 +156,7 @@ def texts_of(step: Step) -> Iterator[tuple[str, str]]:
     """The texts that are not empty, each with its label."""
     for label, text in (
         ("Thought", step.thought),
-        ("Action", content_of(step)),
+        ("Action", action_text(step)),
         ("Observation", step.observation),
     ):
         if text:
@@ -156,6 +172,8 @@ def shown_step(
     texts: Sequence[tuple[str, str]],
     landmarks: Sequence[ShownLandmark],
     most: int,
+    *,
+    is_lost: bool,
 ) -> ShownStep:
     hit = [one for one in landmarks if one.step == step.number]
     patterns = [(one.number, one.pattern) for one in hit]
@@ -171,6 +189,7 @@ def shown_step(
             (label, text_of(text, most, patterns if label == "Observation" else ())) for label, text in texts
         ],
         notes=[shortened(note, LONGEST_FACT) for note in notes_of(step, pause)][:MOST_FACTS],
+        is_lost=is_lost,
     )
 
 
