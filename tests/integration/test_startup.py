@@ -31,6 +31,7 @@ def test_without_an_agent_nothing_heavy_is_imported_and_nothing_is_made(pytester
         "pytest_super.plugin",
         "pytest_super.options",
         "pytest_super.option_types",
+        "pytest_super.option_values",
         "pytest_super.hookspecs",
     }
     assert not (pytester.path / ".super").exists()

@@ -430,7 +430,7 @@ def test_only_a_run_of_gold_is_judged(tmp_path: Path, capsys: pytest.CaptureFixt
     assert main(["verify", task_file(tmp_path), "--run", str(run)]) == 1
     assert "is a run of the agent react" in capsys.readouterr().err
     assert main(["verify", task_file(tmp_path), "--run", str(tmp_path)]) == 1
-    assert f"{tmp_path} is not the folder of a run" in capsys.readouterr().err
+    assert f"there is no run {tmp_path}: " in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("value", [10**400, -(10**400), 1e300, float("inf"), float("nan"), 5e-324])

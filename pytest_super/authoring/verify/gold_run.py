@@ -92,8 +92,6 @@ def runs_in(directory: Path) -> set[Path]:
 
 def read_gold(run: Path) -> dict[str, list[GoldTrial]]:
     """The last rerun of each epoch, by task id. Raises SuperError unless `run` is a run of gold."""
-    if not (run / "run.json").is_file():
-        raise SuperError(f"{run} is not the folder of a run: it has no run.json")
     trials: dict[str, list[GoldTrial]] = {}
     for result in sorted(last_reruns(read_results(run)), key=lambda result: result.epoch):
         if result.agent != GOLD:
