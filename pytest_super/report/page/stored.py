@@ -26,6 +26,7 @@ from pytest_super.store.results import RUNNING, TRIAL_FOLDER, folder_name
 from pytest_super.store.run_folder import last_reruns
 from pytest_super.store.trajectory import Step
 from pytest_super.store.verdict import VERDICT
+from pytest_super.store.why import FILE as WHY
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -264,7 +265,7 @@ def run_version(folder: Path) -> str:
 
 def trial_version(folder: Path) -> str:
     return " ".join(
-        stamp(folder / name) for name in ("result.json", "trajectory.jsonl", NOTEBOOK, ANSWERS, FILE)
+        stamp(folder / name) for name in ("result.json", "trajectory.jsonl", NOTEBOOK, ANSWERS, WHY, FILE)
     )
 
 
