@@ -156,7 +156,7 @@ def test_no_program_makes_its_miss_an_error(
     assert not result["solved"]
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.network
 def test_mini_swe_agent_solves_a_shipped_task_as_a_command(
     project: pytest.Pytester, openai_server: OpenAIServer, mini: Path

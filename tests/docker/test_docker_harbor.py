@@ -149,7 +149,7 @@ def tasks(project: Path) -> Path:
     return folder
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_what_is_exported_and_imported_again_grades_the_same(
     pytester: pytest.Pytester, image: str, tasks: Path
 ) -> None:

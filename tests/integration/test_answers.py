@@ -394,7 +394,8 @@ def test_two_runs_are_compared_by_what_they_asked(
     talking.run(MODEL, "--super-answers=first")
     assert main(["compare", str(talking.path / ".super/runs/first"), str(talking.latest)]) == 0
     lines = capsys.readouterr().out.splitlines()
-    assert lines[-3:] == [
+    assert lines[-1].startswith("CANNOT TELL  expert ")
+    assert lines[-4:-1] == [
         "1 of 4 trials asked their model the same throughout, 3 trials did not:",
         "  2 from call 2 on, message (user): 'two' -> 'II' (b, c)",
         "  1 from call 2 on, one call less (d)",
@@ -547,9 +548,9 @@ def test_the_verdict_without_approximate_answers_is_told(
     }
     result.stdout.fnmatch_lines(
         [
-            "expert: pass, *",
-            "*; 8 trials got answers to requests that differ in texts which are not compared: "
+            "8 trials got answers to requests that differ in texts which are not compared: "
             "without them the verdict is `cannot tell`",
+            "PASS  expert *",
         ]
     )
 
@@ -596,7 +597,7 @@ def test_nothing_is_added_to_a_baseline_whose_archive_is_damaged(
     assert main(add) == 0
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_a_resumed_run_keeps_its_pairs(coupled: TalkingProject) -> None:
     (coupled.path / "conftest.py").unlink()
     coupled.run(MODEL, "--super-epochs=8")

@@ -86,7 +86,10 @@ def test_tasks_that_hold_leave_the_status_0_and_their_run_can_be_judged_again(
     run = done.stdout.splitlines()[-1].removeprefix("results: ")
     assert (project.path / run / "results.jsonl").exists()
     again = verify(project, f"--run={run}")
-    assert (again.returncode, again.stdout.splitlines()) == (0, done.stdout.splitlines()[-2:])
+    assert again.returncode == 0
+    found, where = again.stdout.splitlines()
+    assert found == done.stdout.splitlines()[-2]
+    assert where == f"results: {(project.path / run).resolve()}"
 
 
 @pytest.mark.slow
