@@ -12,6 +12,7 @@ from pytest_super.model.completion import BudgetSpentError
 from pytest_super.store.trajectory import PROGRAM, Action, now
 from pytest_super.trial.compute_limit import ComputeLimit
 from pytest_super.trial.editing import edit_file
+from pytest_super.trial.file_watch import FileWatch
 from pytest_super.trial.observation import NOTHING_RUNS, ONLY_SUBMIT, STILL_RUNNING, observation_of
 from pytest_super.trial.reading import read_text
 from pytest_super.trial.step_log import StepLog, cell_fields, check_texts
@@ -77,8 +78,7 @@ class Trial:
         self._listener = self.compute_limit.counted(landmarks.feed)
         self.script: EntrypointScript | None = None
         """What the sandbox expects of the entrypoint; None if the task has none."""
-        self._looks_at_files: bool | None = None
-        """Whether steps say which files they changed; None before the first action."""
+        self._files = FileWatch(kernel)
         self.doing: Callable[[str], AbstractContextManager[None]] = lambda _: nullcontext()
         """Told of each action, and of each question to the model, while it is under way."""
         self._log = StepLog(record, budget, landmarks, before)
@@ -158,7 +158,7 @@ class Trial:
                 observation, outcome = tool(self.kernel)
         except SandboxLostError as lost:
             return self._finish(action, thought, started, lost.result)
-        changed = self._changed_files()
+        changed = self._files.changes()
         return self._add(action, thought, started, observation=observation, outcome=outcome, files=changed)
 
     @whole_step
@@ -248,22 +248,8 @@ class Trial:
 
     def _begin(self) -> str:
         self._raise_if_over()
-        if self._looks_at_files is None:
-            self._looks_at_files = True
-            self._changed_files()
+        self._files.begin()
         return now()
-
-    def _changed_files(self) -> dict[str, str] | None:
-        """Since the last call; None if that is not known."""
-        if not self._looks_at_files:
-            return None
-        try:
-            changed = self.kernel.changes(self.kernel.workdir)
-        except (OSError, SandboxLostError, InfrastructureError):
-            changed = None
-        # Where it takes too long once, it does each time.
-        self._looks_at_files = changed is not None
-        return changed
 
     def _timeout(self) -> float:
         return min(self.budget.limits.cell, self.budget.seconds_left())
@@ -287,7 +273,7 @@ class Trial:
             self._landmarks.end_cell()
         # Before the budget is checked: an action that spends it is a step, and the last one.
         shown = shown or observation_of(result)
-        fields = {**cell_fields(result), "files": self._changed_files()}
+        fields = {**cell_fields(result), "files": self._files.changes()}
         step = self._add(action, thought, started, observation=shown, **fields)
         if result.outcome is Outcome.SANDBOX_LOST:
             self.stop_reason = "sandbox_lost"
