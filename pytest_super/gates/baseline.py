@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass, field, replace
-from functools import cache
+from functools import cache, partial
 from math import fsum
 from typing import TYPE_CHECKING, Any
 
@@ -30,7 +30,7 @@ from pytest_super.statistics.epochs import schedule
 from pytest_super.words import counted, one_line
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 
     from pytest_super.comparison.comparison import Comparison, Confidence
     from pytest_super.comparison.side import Side, TaskTrials
@@ -52,8 +52,8 @@ class SetPlan:
     schedule: Schedule
     finds: decision.Plan
     """If each of them runs in all its epochs."""
-    needed: int | None = None
-    """The epochs that would find a drop of the margin, if these do not; None if 100 would not."""
+    needed: Callable[[], int | None]
+    """The epochs that would find a drop of the margin; None if 100 would not. Only worked out to be told."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -78,10 +78,9 @@ class RunPlan:
                 continue
             drop = one.finds.detectable
             of = "no drop" if drop is None else f"a drop of {100 * drop:.1f} points"
-            words, needed = (
-                (TOO_FEW_TASKS, "") if one.needed is None else (TOO_FEW_EPOCHS, counted(one.needed, "epoch"))
-            )
-            yield words.format(set=name, drop=of, margin=100 * margin, needed=needed)
+            epochs = one.needed()
+            words = TOO_FEW_TASKS if epochs is None else TOO_FEW_EPOCHS
+            yield words.format(set=name, drop=of, margin=100 * margin, needed=counted(epochs or 0, "epoch"))
 
     def confidence_after(self, epoch: int, of_run: Confidence) -> Confidence:
         """How sure the bounds of the look after an epoch must be, so that all are as sure as `of_run`."""
@@ -130,9 +129,7 @@ def set_plan(tasks: Mapping[str, TaskTrials], epochs: Epochs, margin: float, dri
     values, weights = [task.values for task in tasks.values()], weights_of(tasks)
     found = schedule(values, weights, least=epochs.least, most=epochs.most, margin=margin)
     finds = decision.plan(values, weights, epochs=found.epochs, margin=margin, drift=drift)
-    needed = None
-    if not finds.can_find(margin):
-        needed = decision.epochs_to_detect(values, weights, margin=margin, drift=drift)
+    needed = partial(decision.epochs_to_detect, values, weights, margin=margin, drift=drift)
     return SetPlan(tasks=list(tasks), schedule=found, finds=finds, needed=needed)
 
 

@@ -143,7 +143,8 @@ def epochs_to_detect(
         epochs_of = [epochs] * len(baseline)
         return plan(baseline, weights, epochs=epochs_of, margin=margin, drift=drift).can_find(margin)
 
-    return next(filter(is_enough, range(1, MOST_EPOCHS + 1)), None)
+    epochs = bisect_left(range(MOST_EPOCHS + 1), True, lo=1, key=is_enough)
+    return epochs if epochs <= MOST_EPOCHS else None
 
 
 def chances(
