@@ -13,10 +13,12 @@ import argparse
 import json
 import random
 import re
+import statistics
 import subprocess
 import sys
 import tempfile
 import time
+from collections import defaultdict
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -87,15 +89,19 @@ class Experiment:
     def results(self, runs: str) -> list[TrialResult]:
         return [result for run in sorted(self.folder.glob(runs)) for result in last_results(run)]
 
-    def cost(self) -> tuple[float, float]:
+    def cost(self) -> tuple[float, float, float]:
         """How many states were tried for a trial, and their compute time as a multiple of the trials' own.
 
-        A trial whose fault spoils everything takes less than gold, so the longer one of both counts.
+        In all, and the median of the trials: one that its fault ends at once takes far less than gold.
         """
-        trials, tried = self.results("super/runs/2*"), self.results("why/*/*/runs/2*")
-        alone = {one.id: one.compute_seconds for one in self.results("why/*/round-1/runs/2*")}
-        own = sum(max(one.compute_seconds, alone[one.id]) for one in trials)
-        return len(tried) / len(trials), sum(one.compute_seconds for one in tried) / own
+        trials, tried = self.results("super/runs/2*"), self.results("why/**/runs/2*")
+        own: defaultdict[str, float] = defaultdict(float)
+        taken: defaultdict[str, float] = defaultdict(float)
+        for seconds, results in ((own, trials), (taken, tried)):
+            for one in results:
+                seconds[one.id] += one.compute_seconds
+        times = [taken[id] / own[id] for id in own]
+        return len(tried) / len(trials), sum(taken.values()) / sum(own.values()), statistics.median(times)
 
 
 def planted(tasks: Iterable[Task]) -> Iterator[tuple[str, int, list[str]]]:
@@ -111,11 +117,9 @@ def report(kind: str, experiment: Experiment, told: dict[str, str], began: float
     for id, words in told.items():
         print(f"{id}: {words[:110]}")
     seconds = time.monotonic() - began
-    states, times = experiment.cost()
-    print(
-        f"{kind}: {states:.1f} states a trial, {times:.1f} times its compute time, {seconds:.0f} s\n",
-        flush=True,
-    )
+    states, times, median = experiment.cost()
+    cost = f"{times:.1f} times their compute time in all, {median:.1f} in the median"
+    print(f"{kind}: {states:.1f} states a trial, {cost}, {seconds:.0f} s\n", flush=True)
 
 
 def main() -> None:

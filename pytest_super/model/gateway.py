@@ -8,7 +8,6 @@ every client keeps a connection open.
 from __future__ import annotations
 
 import asyncio
-import gc
 import json
 import os
 import shutil
@@ -67,7 +66,7 @@ def watch_starter(folder: Path, socket: Path) -> threading.Event:
 
 async def serve(settings: ModelSettings, token: str, socket: Path, starter_is_gone: threading.Event) -> None:
     """Serve until the starter is gone and no client has been connected for some seconds."""
-    # It imports litellm, which takes seconds, in which the starter can end.
+    # It can import litellm, which takes seconds, in which the starter can end.
     server = GatewayServer(make_caller(settings), token)
     await server.listen(socket)
     idle_since = monotonic()
@@ -94,30 +93,27 @@ def make_provider(settings: ModelSettings) -> ModelProvider:
     """Raises SuperError if a script is wrong."""
     if settings.needs_answers:
         return NoModel()
-    # Imported here: a scripted run must not wait for litellm, whose import takes seconds.
+    # Imported here: a scripted run needs no client of HTTP.
     if settings.name.startswith(SCRIPTED):
         from pytest_super.model.scripted import ScriptedProvider
 
         return ScriptedProvider(Path(settings.name.removeprefix(SCRIPTED)))
+    from pytest_super.model.known_model import import_litellm
     from pytest_super.model.named_model import NamedModel
 
-    return NamedModel(settings.name, settings.parameters)
+    model = NamedModel(settings.name, settings.parameters)
+    if model.needs_litellm:
+        # Before the first call, which waits for it.
+        threading.Thread(target=import_litellm, daemon=True).start()
+    return model
 
 
 def make_caller(settings: ModelSettings) -> Caller:
-    """The caller, with litellm's 300,000 objects exempt from garbage collection.
-
-    They live as long as the process, and scanning them takes a seventh of the import's time. Raises OSError
-    if calls cannot be booked, SuperError if a script is wrong.
-    """
-    gc.disable()
+    """Raises OSError if calls cannot be booked, SuperError if a script is wrong."""
     first, highest = (max(1, calls // settings.machines) for calls in (FIRST, HIGHEST))
     limiter = RateLimiter(first, highest, HEAD_START)
     retry = RetryPolicy(limiter, has_answers=lambda: has_answers(Path(settings.calls).parent))
-    caller = Caller(settings, make_provider(settings), retry)
-    gc.freeze()
-    gc.enable()
-    return caller
+    return Caller(settings, make_provider(settings), retry)
 
 
 def has_answers(folder: Path) -> bool:

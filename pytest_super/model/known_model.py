@@ -6,32 +6,43 @@ litellm is used in no other module, and only by what it documents, so that anoth
 from __future__ import annotations
 
 import asyncio
+import gc
+import json
 import os
 import warnings
-from typing import TYPE_CHECKING, Any
+from contextlib import suppress
+from functools import cache
+from importlib.metadata import version
+from threading import Lock
+from typing import TYPE_CHECKING, Any, NamedTuple
 
+from pytest_super.digests import digest
 from pytest_super.json_values import plain
 from pytest_super.model.explanation import explain
 from pytest_super.model.failures import Failure, ModelCallError
-from pytest_super.model.token_estimate import entry_of, prices_in
+from pytest_super.model.prices import entry_of, plain_cost, price_table, prices_in
 from pytest_super.redaction import secrets_in
+from pytest_super.store.atomic_write import write_atomically
+from pytest_super.store.user_cache import cache_folder
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+    from pathlib import Path
 
     from pytest_super.model.protocols.protocol import Body, Request
 
 # A whole answer can take this long, by default.
 WHOLE_SECONDS = 600.0
+# Most of their prices are plain; litellm has rules of its own for some models of others.
+PLAINLY_PRICED = ("openai", "anthropic")
+# Two threads would mix up the filters of warnings.
+IMPORTING = Lock()
 
 
 def import_litellm() -> Any:
-    """litellm, configured to print nothing and to contact only the provider."""
-    # Otherwise it would download its table of prices.
-    os.environ.setdefault("LITELLM_LOCAL_MODEL_COST_MAP", "True")
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        import litellm
+    """litellm, which prints nothing and contacts the provider alone. The first import takes seconds."""
+    with IMPORTING:
+        litellm = imported()
     litellm.suppress_debug_info = True
     litellm.telemetry = False
     # These warnings are about litellm's own types, and about malformed answers, which are checked here.
@@ -39,60 +50,99 @@ def import_litellm() -> Any:
     return litellm
 
 
+@cache
+def imported() -> Any:
+    # Otherwise it would download its table of prices.
+    os.environ["LITELLM_LOCAL_MODEL_COST_MAP"] = "True"
+    # Its 300,000 objects live as long as the process. Scanning them takes a seventh of the import's time.
+    gc.disable()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        import litellm
+    gc.freeze()
+    gc.enable()
+    return litellm
+
+
+class Reading(NamedTuple):
+    """What litellm reads in a model's name."""
+
+    provider: str
+    """"" if litellm knows none."""
+    name: str
+    """As the provider calls the model."""
+    supported: list[str]
+    """The parameters of chat completions that the provider supports, as far as litellm knows."""
+
+
 class KnownModel:
-    """A model by its name. The constructor imports litellm, which takes seconds."""
+    """A model by its name. What litellm reads in it is kept, since importing litellm takes seconds."""
 
     def __init__(self, model: str, parameters: Mapping[str, Any]) -> None:
         """`parameters` are the user's, of which `api_base`, `api_key` and prices matter here."""
-        self._litellm = import_litellm()
         self.model = model
         self._secrets = secrets_in(parameters)
-        self.provider, self.name = "", model
-        """As litellm reads the name; the provider is "" if litellm knows none."""
+        self._prices = prices_in(parameters)
         self.base, self.key = parameters.get("api_base") or parameters.get("base_url"), None
-        try:
-            found = self._litellm.get_llm_provider(
-                model=model, api_base=self.base, api_key=parameters.get("api_key")
-            )
-            self.name, self.provider, self.key, self.base = found
-        except Exception:
-            # It raises exceptions of many classes for a name that it does not know.
-            pass
-        # litellm's own look-up asks the servers of some providers.
-        self.entry = entry_of(model, self._litellm.model_cost)
-        self.supported = self._supported()
-        """The parameters of chat completions that the provider supports, as far as litellm knows."""
-        if prices := prices_in(parameters):
-            entry = {**prices, "litellm_provider": self.provider, "mode": "chat"}
-            self._litellm.register_model({model: entry})
+        kept = read_kept(["name", model, self.base])
+        reading = Reading(*kept) if kept else self._read(parameters.get("api_key"))
+        self.provider, self.name = reading.provider, reading.name
+        self.supported = frozenset(reading.supported)
+        self.entry = entry_of(model, price_table())
 
-    def _supported(self) -> frozenset[str]:
-        try:
-            return frozenset(self._litellm.get_supported_openai_params(model=self.model) or ())
-        except Exception:
-            # An unknown provider; the first call reports that better.
-            return frozenset()
+    def _read(self, key: str | None) -> Reading:
+        """Also sets the address and the key, if litellm knows them."""
+        litellm, given = import_litellm(), self.base
+        reading = Reading("", self.model, [])
+        # It raises exceptions of many classes for a name that it does not know; the first call reports that.
+        with suppress(Exception):
+            found = litellm.get_llm_provider(model=self.model, api_base=given, api_key=key)
+            reading, self.key, self.base = Reading(found[1], found[0], []), found[2], found[3]
+            supported = litellm.get_supported_openai_params(model=self.model)
+            reading = reading._replace(supported=sorted(supported or ()))
+        # An address or a key can come from the environment.
+        if reading.provider and self.key in (None, key) and self.base == given:
+            keep(["name", self.model, given], reading)
+        return reading
 
     def missing_keys(self) -> list[str]:
         """The variables of the environment that the provider needs and that are not set."""
-        found: list[str] = self._litellm.validate_environment(self.model)["missing_keys"]
+        found: list[str] = import_litellm().validate_environment(self.model)["missing_keys"]
         return found
 
     def cost(self, request: Mapping[str, Any], served: str | None, usage: Mapping[str, Any]) -> float | None:
-        """litellm's sum for an answer, in US dollars; None if it does not know the price.
+        """What an answer costs, in US dollars; None if litellm does not know the price.
 
-        It includes every discount and tier, and goes by the model that the answer names, `served`: a
-        deployment has any name. `request` has the user's parameters, too. `usage` is OpenAI's.
+        By the model that the answer names, `served`: a deployment has any name. `request` has the user's
+        parameters, too. `usage` is OpenAI's.
         """
+        if self._prices or request.get("base_model") or request.get("service_tier"):
+            return self._sum(request, served, usage)
+        if self.provider in PLAINLY_PRICED:
+            entry = entry_of(f"{self.provider}/{served or self.name}", price_table())
+            if (cost := plain_cost(entry, usage)) is not None:
+                return cost
+        is_priced = read_kept(["price", self.model, served])
+        if is_priced is None:
+            is_priced = self._sum({}, served, {"prompt_tokens": 1}) is not None
+            keep(["price", self.model, served], is_priced)
+        return self._sum(request, served, usage) if is_priced else None
+
+    def _sum(self, request: Mapping[str, Any], served: str | None, usage: Mapping[str, Any]) -> float | None:
+        """litellm's, which includes every discount and tier."""
+        litellm = import_litellm()
+        if self._prices:
+            litellm.register_model(
+                {self.model: {**self._prices, "litellm_provider": self.provider, "mode": "chat"}}
+            )
         try:
-            response = self._litellm.ModelResponse(model=served, usage=self._litellm.Usage(**usage))
             return float(
-                self._litellm.completion_cost(
-                    response,
+                litellm.completion_cost(
+                    litellm.ModelResponse(model=served, usage=litellm.Usage(**usage)),
                     model=self.model,
                     custom_llm_provider=self.provider or None,
                     base_model=request.get("base_model"),
-                    custom_pricing=bool(prices_in(request)),
+                    custom_pricing=bool(self._prices),
                     optional_params={"service_tier": request.get("service_tier")},
                 )
             )
@@ -105,6 +155,8 @@ class KnownModel:
 
         `request` has litellm's own parameters, too. Raises ModelCallError.
         """
+        # In a thread: meanwhile other calls go on.
+        litellm = await asyncio.to_thread(import_litellm)
         sent: list[bool] = []
         fixed = {"model": self.model, "drop_params": True, "stream": False}
         # litellm calls its logger with the finished request just before it is sent, and after a failure.
@@ -115,7 +167,7 @@ class KnownModel:
         try:
             # litellm's own limit applies to each read, so an answer that trickles would never end.
             async with asyncio.timeout(seconds) as limit:
-                response = await self._litellm.acompletion(**{**request, **fixed, "timeout": seconds})
+                response = await litellm.acompletion(**{**request, **fixed, "timeout": seconds})
                 body: Body = plain(response.model_dump(warnings=False))
                 return body
         except Exception as error:
@@ -129,6 +181,26 @@ class KnownModel:
 
     def _meaning(self, error: Exception) -> Failure | None:
         """What litellm has read in a provider's sentences, which can quote a prompt: so no run ends by it."""
-        if isinstance(error, self._litellm.ContextWindowExceededError):
+        litellm = import_litellm()
+        if isinstance(error, litellm.ContextWindowExceededError):
             return Failure.CONTEXT
-        return Failure.FILTERED if isinstance(error, self._litellm.ContentPolicyViolationError) else None
+        return Failure.FILTERED if isinstance(error, litellm.ContentPolicyViolationError) else None
+
+
+def read_kept(key: list[Any]) -> Any:
+    """What was kept of this version of litellm; None if that is nothing."""
+    try:
+        return json.loads(kept_file(key).read_bytes())
+    except (OSError, ValueError):
+        return None
+
+
+def keep(key: list[Any], value: Any) -> None:
+    with suppress(OSError):
+        file = kept_file(key)
+        file.parent.mkdir(parents=True, exist_ok=True)
+        write_atomically(file, json.dumps(value))
+
+
+def kept_file(key: list[Any]) -> Path:
+    return cache_folder("models") / f"{digest([version('litellm'), *key])}.json"

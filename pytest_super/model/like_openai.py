@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from pytest_super.model.prices import prices_in
 from pytest_super.model.protocols.common import COMMON
 from pytest_super.model.protocols.protocol import Site, text_of
-from pytest_super.model.token_estimate import prices_in
 
 if TYPE_CHECKING:
     from pytest_super.model.known_model import KnownModel

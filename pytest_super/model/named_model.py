@@ -11,6 +11,7 @@ from pytest_super.model.completion import NO_USAGE, Usage
 from pytest_super.model.failures import Failure, ModelCallError
 from pytest_super.model.http import ProviderServer
 from pytest_super.model.known_model import KnownModel
+from pytest_super.model.prices import prices_of
 from pytest_super.model.protocols.common import COMMON
 from pytest_super.model.protocols.protocol import MOST_TOKENS, Tokens
 from pytest_super.model.provider import Answer, Asked, ModelProvider
@@ -21,7 +22,6 @@ from pytest_super.model.token_estimate import (
     count_characters,
     estimate_tokens,
     max_usage,
-    prices_of,
 )
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ SAID = ("content", "reasoning_content", "tool_calls")
 
 
 class NamedModel(ModelProvider):
-    """The model of this name. The constructor imports litellm, which takes seconds.
+    """The model of this name. The constructor imports litellm for a new one, which takes seconds.
 
     `parameters` are the user's, which requests have, too: OpenAI's, and litellm's own such as `api_base`,
     `input_cost_per_token` and `timeout`, in seconds: see `Relaying.patience` and, for whole answers,
@@ -52,6 +52,8 @@ class NamedModel(ModelProvider):
         self.takes_seed = "seed" in self._known.supported
         self._prices = prices_of(self._known.entry, self.parameters)
         self._server = ProviderServer(self._known, self.parameters, self._timeout)
+        self.needs_litellm = not self._server.speaks(COMMON)
+        """For chat completions."""
 
     def max_usage(self, request: Request) -> MaxUsage:
         """Uses the highest of the model's prices that litellm or the user knows."""

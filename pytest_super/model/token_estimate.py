@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from dataclasses import dataclass
 from math import ceil, inf
 from typing import TYPE_CHECKING, Any
@@ -11,8 +10,7 @@ from typing import TYPE_CHECKING, Any
 from pytest_super.json_values import texts
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
-
+    from pytest_super.model.prices import Prices
     from pytest_super.model.protocols.protocol import Request
 
 # Average of English text and code; used only where nothing better is known.
@@ -27,24 +25,6 @@ MESSAGE_OVERHEAD = 16
 IMAGE_TOKENS = 50_000
 # No count of tokens is higher.
 HIGHEST_COUNT = 2**53
-# Includes the price of writing to a cache, which can be higher than that of the prompt.
-PROMPT_PRICE = re.compile(r"input_cost_per_\w*token|\w*cache_\w+_cost")
-ANSWER_PRICE = re.compile(r"output_cost_per_\w*token")
-# Prices per second, image or query, which a number of tokens does not bound.
-OTHER_PRICE = re.compile(r"((in|out)put_)?cost_per_(?!\w*token)")
-# The user's prices, as litellm calls them.
-PRICE = re.compile(r"\w*_cost(_per_\w+)?|\w*cost_per_\w+")
-USER_PRICES = {"input_cost_per_token", "output_cost_per_token"}
-
-
-@dataclass(frozen=True, kw_only=True)
-class Prices:
-    """The highest prices over all tiers of a model, in US dollars a token; infinite if unknown."""
-
-    prompt: float
-    answer: float
-    longest_answer: float
-    """The most tokens of one answer, whatever the request allows."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -117,40 +97,6 @@ def media(request: Request, *types: str) -> list[Any]:
     contents = [message.get("content") for message in messages]
     parts = [part for content in contents if isinstance(content, list) for part in content]
     return [part.get(part["type"]) for part in parts if isinstance(part, dict) and part.get("type") in types]
-
-
-def prices_in(parameters: Mapping[str, Any]) -> dict[str, Any]:
-    """The user's prices."""
-    return {name: value for name, value in parameters.items() if PRICE.fullmatch(name)}
-
-
-def prices_of(entry: Mapping[str, Any], parameters: Mapping[str, Any]) -> Prices:
-    """Prices from litellm's entry for a model, or from the user's parameters if they state both prices."""
-    source = parameters if parameters.keys() >= USER_PRICES else entry
-    tiers = [source, *(source.get("tiered_pricing") or ())]
-    has_others = any(amounts(tiers, OTHER_PRICE))
-    # `max_tokens` is litellm's older name, and the only one in some entries.
-    length: Any = entry.get("max_output_tokens") or entry.get("max_tokens")
-    return Prices(
-        prompt=inf if has_others else max(amounts(tiers, PROMPT_PRICE), default=inf),
-        answer=inf if has_others else max(amounts(tiers, ANSWER_PRICE), default=inf),
-        longest_answer=length if is_count(length) else inf,
-    )
-
-
-def entry_of(model: str, entries: Mapping[str, Any]) -> dict[str, Any]:
-    """The entry for a model in litellm's table; empty if it has none."""
-    provider, _, name = model.partition("/")
-    entry: dict[str, Any] = entries.get(model) or entries.get(name) or {}
-    # The beginning is enough: litellm divides one provider into `vertex_ai-language-models` and others.
-    is_same = model in entries or str(entry.get("litellm_provider")).startswith(provider)
-    return entry if is_same else {}
-
-
-def amounts(tiers: Iterable[Mapping[str, Any]], name: re.Pattern[str]) -> list[float]:
-    """The numbers in all tiers whose names match."""
-    found = [value for tier in tiers for key, value in tier.items() if name.match(key)]
-    return [float(value) for value in found if isinstance(value, int | float)]
 
 
 def is_count(value: Any) -> bool:

@@ -3,6 +3,7 @@ from __future__ import annotations
 import asyncio
 import json
 import re
+import subprocess
 import sys
 import tracemalloc
 from email.utils import formatdate
@@ -25,6 +26,8 @@ from pytest_super.model.streamed_answer import LARGEST_ANSWER
 from tests.openai_server import ERRORS, KEY, MEANINGS, Fault, running_server
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from pytest_super.model.provider import Answer
     from pytest_super.model.token_estimate import MaxUsage
     from tests.openai_server import OpenAIServer
@@ -262,6 +265,36 @@ def test_a_broken_answer_reports_its_usage_if_that_can_be_read(openai_server: Op
     assert failure_of().usage == Usage()
 
 
+ASK = """
+import asyncio, sys
+from pytest_super.model.named_model import NamedModel
+from pytest_super.model.protocols.common import COMMON
+from pytest_super.model.provider import Asked
+asked = Asked(COMMON, {"messages": [{"role": "user", "content": "What?"}]}, {})
+for name in ("openai/gpt-4o", "openai/my-own"):
+    print(asyncio.run(NamedModel(name).ask(asked, 1)).usage.cost_usd)
+print("litellm" in sys.modules)
+"""
+
+
+@pytest.mark.slow
+def test_litellm_is_imported_for_new_models_alone(
+    openai_server: OpenAIServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    openai_server.reply(*["hi"] * 6)
+
+    def asked() -> list[str]:
+        command = [sys.executable, "-c", ASK]
+        return subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True).stdout.split()
+
+    assert asked() == ["2e-05", "None", "True"]
+    assert asked() == ["2e-05", "None", "False"]
+    for kept in tmp_path.rglob("*.json"):
+        kept.write_text(kept.read_text()[:-1])
+    assert asked() == ["2e-05", "None", "True"]
+
+
 # The most that a call can use
 
 
@@ -287,9 +320,12 @@ def test_the_users_parameters_count_for_the_bound() -> None:
     assert most(parameters={"n": 2}).cost_usd > most(parameters={"n": 2}, n=1).cost_usd == most(n=1).cost_usd
 
 
-def test_a_length_that_the_provider_does_not_support_limits_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_length_that_the_provider_does_not_support_limits_nothing(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     whole = most()
     assert most(max_tokens=9).cost_usd < whole.cost_usd
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     monkeypatch.setattr(import_litellm(), "get_supported_openai_params", lambda model: [model])
     assert most(max_tokens=9) == whole
 

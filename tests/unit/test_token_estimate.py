@@ -9,14 +9,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pytest_super.model.prices import Prices
 from pytest_super.model.token_estimate import (
     IMAGE_TOKENS,
-    Prices,
     count_characters,
-    entry_of,
     estimate_tokens,
     max_usage,
-    prices_of,
 )
 
 if TYPE_CHECKING:
@@ -121,45 +119,9 @@ def test_answers_are_as_long_as_the_request_and_the_model_let_them_be(
     assert asked.cost_usd == 2.0 * asked.prompt_tokens + 3.0 * answer
 
 
-def test_the_highest_price_of_all_tiers_is_the_bound() -> None:
-    known = {
-        "input_cost_per_token": 1,
-        "input_cost_per_token_above_200k_tokens": 2,
-        "cache_creation_input_token_cost_above_1hr": 3,
-        "output_cost_per_token": 4,
-        "output_cost_per_token_priority": 5,
-        "search_context_cost_per_query": {"search_context_size_low": 9},
-        "tiered_pricing": [{"output_cost_per_reasoning_token": 6, "range": [0, 9]}],
-        "max_output_tokens": 7,
-        "max_tokens": 8,
-    }
-    assert prices_of(known, {}) == Prices(prompt=3, answer=6, longest_answer=7)
-
-
-def test_the_users_prices_win() -> None:
-    known = {"input_cost_per_token": 1, "output_cost_per_token": 4, "max_tokens": 7}
-    given = {"input_cost_per_token": 0, "output_cost_per_token": 0.5, "top_p": 1}
-    assert prices_of(known, given) == Prices(prompt=0, answer=0.5, longest_answer=7)
-    assert prices_of({}, given) == Prices(prompt=0, answer=0.5, longest_answer=inf)
-
-
 def test_any_number_of_free_tokens_is_free() -> None:
     free = Prices(prompt=0, answer=0, longest_answer=inf)
     assert max_usage(request([{"type": "image_url", "image_url": None}]), free).cost_usd == 0
-
-
-@pytest.mark.parametrize("known", [{}, {"input_cost_per_token": 1, "input_cost_per_second": 1}])
-def test_prices_that_are_not_known_or_not_of_tokens_have_no_bound(known: dict[str, Any]) -> None:
-    assert prices_of(known, {}) == Prices(prompt=inf, answer=inf, longest_answer=inf)
-
-
-def test_a_model_has_its_own_entry_or_that_of_its_name_at_the_same_provider() -> None:
-    entries = {
-        "m": {"litellm_provider": "vertex_ai-language-models", "max_tokens": 1},
-        "azure/m": {"litellm_provider": "azure", "max_tokens": 2},
-    }
-    found = [entry_of(name, entries).get("max_tokens") for name in ("vertex_ai/m", "azure/m", "m", "groq/m")]
-    assert found == [1, 2, 1, None]
 
 
 @given(st.text())
