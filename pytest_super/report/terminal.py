@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from itertools import groupby
 from math import inf
 from pathlib import PurePath
 from typing import TYPE_CHECKING
@@ -229,22 +230,41 @@ def total_facts(results: list[TrialResult], runs: list[TrialResult]) -> Iterator
 def unsolved_lines(results: Iterable[TrialResult], folder: PurePath) -> Iterator[str]:
     """A line for each unsolved trial and each sign that makes one suspect.
 
-    The path of a notebook is whole, however long its line is.
+    Trials of a task that missed alike have one line, with the notebook of the first. Its path is whole,
+    however long the line is.
     """
-    for result in sorted(results, key=lambda one: (one.is_interrupted, not one.is_error, one.name)):
-        if result.is_interrupted:
-            yield one_line(f"stopped {result.name}: {result.error} ({result.folder})")
-        elif result.is_error:
-            yield one_line(f"error   {result.name}: {result.error} ({result.folder})")
-        elif not result.solved:
-            path = folder / result.folder / NOTEBOOK
-            word = "unknown" if result.cause == Cause.UNKNOWN else "missed "
-            yield f"{one_line(f'{word} {result.name}: {describe(result)}')}; {path}"
+    in_order = sorted(
+        results, key=lambda one: (one.is_interrupted, not one.is_error, told_alike(one), one.name)
+    )
+    for _, alike in groupby(in_order, key=told_alike):
+        result, *others = alike
+        if line := unsolved_line(result, len(others), folder):
+            yield line
         for sign in result.integrity or ():
             if sign["is_suspect"]:
                 yield one_line(f"suspect {result.name}: {sign_line(sign)}")
         if result.kept:
             yield one_line(f"kept    {result.name}: {result.kept}")
+
+
+def told_alike(result: TrialResult) -> tuple[str, ...]:
+    """What is equal for trials that have one line."""
+    is_miss = result.is_scored and not result.solved and not result.kept and not result.integrity
+    return (result.id, describe(result)) if is_miss else (result.id, "", result.name)
+
+
+def unsolved_line(result: TrialResult, others: int, folder: PurePath) -> str:
+    """ "" for a solved trial; `others` is the number of further trials that missed alike."""
+    if result.is_interrupted:
+        return one_line(f"stopped {result.name}: {result.error} ({result.folder})")
+    if result.is_error:
+        return one_line(f"error   {result.name}: {result.error} ({result.folder})")
+    if result.solved:
+        return ""
+    word = "unknown" if result.cause == Cause.UNKNOWN else "missed "
+    name = f"{result.name} and {counted(others, 'further epoch')}" if others else result.name
+    path = folder / result.folder / NOTEBOOK
+    return f"{one_line(f'{word} {name}: {describe(result)}')}; {path}"
 
 
 def trouble_lines(afterwards: Mapping[str, str]) -> Iterator[str]:

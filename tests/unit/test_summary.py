@@ -502,3 +502,22 @@ def test_where_no_trial_is_suspect_nothing_is_said_of_it() -> None:
     trial = result(headline="accuracy", accuracy=0.0, suspect=0.0, integrity=[NOTE])
     assert not any("suspect" in line for line in lines([trial]))
     assert "suspect" in lines([replace(trial, metrics={"suspect": 1.0})])[0]
+
+
+def test_trials_of_a_task_that_missed_alike_have_one_line() -> None:
+    trials = [
+        result(epoch=1, accuracy=0.0, folder="t-1"),
+        result(epoch=2, accuracy=0.5, folder="t-2"),
+        result(epoch=3, accuracy=0.0, folder="t-3"),
+        result(epoch=4, accuracy=0.0, folder="t-4"),
+        result(id="u", accuracy=0.0, folder="u-1"),
+        result(epoch=5, error="no engine", folder="t-5"),
+    ]
+    told = [line for line in lines(trials) if line.startswith(("missed", "error"))]
+    assert [line.partition(":")[0] for line in told] == [
+        "error   t[5]",
+        "missed  t and 2 further epochs",
+        "missed  t[2]",
+        "missed  u",
+    ]
+    assert told[1].endswith("t-1/trajectory.ipynb")
