@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from datetime import date
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -79,7 +80,7 @@ def run(arguments: Namespace) -> int:
 
 def write_whole(file: Path, run_folder: Path, *, with_answers: bool) -> None:
     """Raises SuperError if the run has left tasks out, which would never be compared again."""
-    from pytest_super.comparison.baseline import write_baseline
+    from pytest_super.comparison.baseline import read_baseline, write_baseline
     from pytest_super.comparison.baseline_answers import archive_of, write_answers
     from pytest_super.comparison.side import side_of_run
 
@@ -90,6 +91,8 @@ def write_whole(file: Path, run_folder: Path, *, with_answers: bool) -> None:
             f"{side.name} has not run {counted(len(side.not_run), 'task')} that its baseline never solved: "
             "add it (--add), or make a baseline of a run with --super-all-tasks"
         )
+    with suppress(SuperError):
+        print(one_line(f"{file.name} had {named(list(read_baseline(file).runs), MOST_NAMED)}"))
     write_baseline(file, side)
     archive_of(file).unlink(missing_ok=True)
     if with_answers:

@@ -28,6 +28,8 @@ NOT_RUN = (
 HEADS = ("set", "tasks", "baseline", "candidate", "points", "90 % interval", "lost", "won")
 # So many tasks are named in a line; the others are counted.
 MOST_NAMED = 10
+# Facts of a subject that one agent alone heeds.
+HEEDED_BY = {"retrieval": "agentless", "attempts": "reflexion"}
 
 
 def comparison_lines(comparison: Comparison) -> Iterator[str]:
@@ -53,7 +55,10 @@ def side_lines(side: Side) -> Iterator[str]:
     yield one_line(f"{counted(len(runs), 'run')}: {', '.join(runs)}")
     if (drift := drift_of(side)) is not None:
         yield one_line(drift.words)
-    yield one_line(", ".join(f"{name} {value}" for name, value in side.subject.items() if value))
+    facts = {name: value for name, value in side.subject.items() if value}
+    agent = facts.get("agent")
+    told = (f"{name} {value}" for name, value in facts.items() if HEEDED_BY.get(name, agent) == agent)
+    yield one_line(", ".join(told))
     rows = [
         [id, task.set, f"{fmean(task.values):.3f}", str(len(task.values))] for id, task in side.tasks.items()
     ]

@@ -249,8 +249,11 @@ def test_old_runs_are_removed_but_not_that_of_the_baseline(
 
 
 def test_a_refreshed_baseline_replaces_a_better_one(project: Project, baseline: Path) -> None:
+    before = json.loads(baseline.read_text())["run"]
     run(project, TASKS[:2])
-    super_command(project, "baseline", "update", ".super/runs/latest")
+    told = super_command(project, "baseline", "update", ".super/runs/latest").stdout
+    assert f"baseline.json had {before}\n" in told
+    assert "retrieval" not in told
     assert json.loads(baseline.read_text())["tasks"]["t5"]["values"] == [0.0]
 
 
