@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from pytest_super import platform
+from pytest_super.store.user_cache import cache_folder
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -68,8 +69,24 @@ def _imported() -> None:
     import pytest_super.testing  # noqa: F401
 
 
+# What litellm reads in the names of models. Each test would import it again, which takes seconds.
+MODELS = cache_folder("models")
+
+
 @pytest.fixture
-def pytester(_imported: None, pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> pytest.Pytester:
+def _own_cache(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let the test have a user's cache of its own, but for what is known of models."""
+    folder = tmp_path_factory.mktemp("cache")
+    (folder / "pytest-super").mkdir()
+    (folder / "pytest-super/models").symlink_to(MODELS)
+    MODELS.mkdir(parents=True, exist_ok=True)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(folder))
+
+
+@pytest.fixture
+def pytester(
+    _imported: None, _own_cache: None, pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
+) -> pytest.Pytester:
     monkeypatch.setenv("PYTEST_ADDOPTS", " ".join(LEAN))
     return pytester
 
