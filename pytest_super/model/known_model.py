@@ -203,4 +203,9 @@ def keep(key: list[Any], value: Any) -> None:
 
 
 def kept_file(key: list[Any]) -> Path:
-    return cache_folder("models") / f"{digest([version('litellm'), *key])}.json"
+    return cache_folder("models") / f"{digest([litellm_version(), *key])}.json"
+
+
+@cache
+def litellm_version() -> str:
+    return version("litellm")
