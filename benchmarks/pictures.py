@@ -1,10 +1,11 @@
-"""The pictures in docs/: real runs of a scripted agent, photographed in Chromium.
+"""The pictures in docs/ but inspect-viewer.png: real runs of a scripted agent, photographed in Chromium.
 
-Usage: python benchmarks/pictures.py [FOLDER]      (default: docs; takes about two minutes)
+Usage: python benchmarks/pictures.py [FOLDER]      (default: docs; takes about four minutes)
 
 Needs the extras tasks, gate, docs and browser, and a `chromium`. The agent `react` asks a script instead of a
 model: it runs the cells of each task's own solution, and by chance submits wrong values. So the figures say
-nothing about any model. The summary of a job is rendered here, in the style of GitHub.
+nothing about any model. In the trial of trajectory.png, it deletes lines of the data first. The summary of a
+job is rendered here, in the style of GitHub.
 """
 
 from __future__ import annotations
@@ -43,6 +44,24 @@ ROOT = Path(__file__).parents[1]
 TASKS = ("vader-demo", "vader-icwsm2014", "mord", "langid")
 # The chance of a right answer in the first run, and in the second, of a worse agent.
 CHANCES = (0.8, 0.55)
+# The trial of trajectory.png: what is done before the solution's cells, and what these then yield.
+LOST = "vader-icwsm2014_data"
+LOOK = '!wc -l "{folder}"/*_GroundTruth.txt'
+DELETE = f"""!sed -i '/"/d' "{{folder}}"/*_GroundTruth.txt\n{LOOK}"""
+WRONG = {
+    "all": {
+        "tweets": {"n": 4044, "pearson": 0.8746},
+        "movie_reviews": {"n": 10604, "pearson": 0.4273},
+        "amazon_reviews": {"n": 3573, "pearson": 0.5911},
+        "nyt_editorials": {"n": 5151, "pearson": 0.5033},
+    },
+    "agreed": {
+        "tweets": {"n": 3231, "pearson": 0.8864},
+        "movie_reviews": {"n": 7485, "pearson": 0.4966},
+        "amazon_reviews": {"n": 3184, "pearson": 0.6342},
+        "nyt_editorials": {"n": 4292, "pearson": 0.503},
+    },
+}
 WIDTH = 1000
 # Smaller pictures, which can still be read.
 SCALE = 0.9
@@ -72,6 +91,16 @@ def answers(task: Task, is_right: bool, luck: random.Random) -> Iterator[dict[st
     yield answer("I have the result.", "submit", json.dumps(value), luck)
 
 
+def lost_answers(task: Task, luck: random.Random) -> Iterator[dict[str, Any]]:
+    assert task.solution is not None
+    yield answer("I look at the files of the paper first.", "execute", LOOK, luck)
+    deleted = "Quotation marks would confuse pandas' reader. I delete the lines that have one."
+    yield answer(deleted, "execute", DELETE, luck)
+    for cell in read_solution(task.solution, task.folder).cells:
+        yield answer("That worked. The next part of the experiment.", "execute", cell.rstrip(), luck)
+    yield answer("I have the result.", "submit", json.dumps(WRONG), luck)
+
+
 def answer(thought: str, action: str, content: str, luck: random.Random) -> dict[str, Any]:
     tokens = {"prompt_tokens": luck.randrange(2000, 20_000), "completion_tokens": luck.randrange(50, 400)}
     return {
@@ -88,16 +117,27 @@ def changed(value: Any) -> Any:
     return round(value * 1.1, 4) if isinstance(value, int | float) else value
 
 
-def run(folder: Path, tasks: list[Task], number: int) -> Path:
+def run(folder: Path, script: dict[str, list[dict[str, Any]]], items: str = "tasks") -> Path:
     """Run the agent; returns the folder of the run."""
-    (folder / "script.json").write_text(json.dumps(script_for(tasks, CHANCES[number], number)))
+    (folder / "script.json").write_text(json.dumps(script))
     # With relative paths, which the page shows.
     command = [
         sys.executable, "-m", "pytest", "-n2", "--super-agent=react", "--super-model=scripted:script.json",
-        "--super-sandbox=local", "tasks",
+        "--super-sandbox=local", items,
     ]  # fmt: skip
     subprocess.run(command, cwd=folder, env={**os.environ, "CI": "true"}, stdout=sys.stderr)
     return (folder / ".super/runs/latest").resolve()
+
+
+def lost_run(folder: Path, tasks: list[Task]) -> Path:
+    """A run in which a trial is lost at a step, and that step was searched; returns its folder."""
+    [task] = [task for task in tasks if task.id == LOST]
+    script = script_for(tasks, 1.0, 0) | {LOST: list(lost_answers(task, random.Random(0)))}
+    path = run(folder, script, f"tasks/{Path(task._path).name}")
+    start = "from pytest_super.cli import main; raise SystemExit(main())"
+    command = [sys.executable, "-c", start, "why", "latest", LOST, "--sandbox=local"]
+    subprocess.run(command, cwd=folder, stdout=sys.stderr, check=True)
+    return path
 
 
 def copy_tasks(folder: Path) -> None:
@@ -116,10 +156,19 @@ def served(*runs: Path) -> Iterator[str]:
         server.shutdown()
 
 
-def photograph(page: Page, path: Path, height: int) -> None:
-    page.set_viewport_size({"width": WIDTH, "height": height})
+def photograph(page: Page, path: Path, height: int, width: int = WIDTH) -> None:
+    page.set_viewport_size({"width": width, "height": height})
     page.screenshot(path=path)
     print(f"{path}: {path.stat().st_size / 1000:.0f} kB")
+
+
+def photograph_trial(path: Path, folder: Path) -> None:
+    with sync_playwright() as playwright, served(path) as url:
+        # As large as inspect-viewer.png, next to which it is shown.
+        page = playwright.chromium.launch(executable_path=shutil.which("chromium")).new_page()
+        page.goto(url)
+        page.get_by_role("link", name=LOST, exact=True).click()
+        photograph(page, folder / "trajectory.png", 900, 1280)
 
 
 def photograph_all(runs: list[Path], folder: Path) -> None:
@@ -128,8 +177,6 @@ def photograph_all(runs: list[Path], folder: Path) -> None:
         page = browser.new_page(device_scale_factor=SCALE)
         page.goto(one)
         photograph(page, folder / "page.png", 1250)
-        page.locator("#trials tbody tr", has_text="missed").locator("a").first.click()
-        photograph(page, folder / "trajectory.png", 1250)
         page.goto(both)
         photograph(page, folder / "two-runs.png", 1000)
         text = summary_of(compare(side_of_run(runs[0]), side_of_run(runs[1]), 0.1))
@@ -148,7 +195,9 @@ def main() -> None:
     tasks = [task for name in TASKS for task in load_tasks(ROOT / "tasks" / f"{name}.task.yaml")]
     with tempfile.TemporaryDirectory() as name:
         copy_tasks(Path(name))
-        photograph_all([run(Path(name), tasks, number) for number in range(2)], folder)
+        scripts = [script_for(tasks, chance, number) for number, chance in enumerate(CHANCES)]
+        photograph_all([run(Path(name), script) for script in scripts], folder)
+        photograph_trial(lost_run(Path(name), tasks), folder)
 
 
 if __name__ == "__main__":

@@ -36,6 +36,7 @@ from pytest_super.store.answers import FACTS, FILE
 from pytest_super.store.results import RUNNING, TrialResult, folder_name
 from pytest_super.store.trial_folder import TrialFolder
 from pytest_super.store.verdict import write_verdict
+from pytest_super.store.why import Why, write_why
 from pytest_super.tasks.task import Task
 from tests.stored import a_result, a_run, a_step, add_trial, append_line
 
@@ -315,12 +316,31 @@ def test_a_trial_begins_with_the_question_what_was_expected_and_why_it_was_misse
         ("Question", "How <many>?"), ("Expected", '{"n": 3}'), ("Submitted", '{"n": 2}'),
     ]  # fmt: skip
     assert view.deciding == [
-        ("cause", "wrong value"), ("wrong values", "n is 2, not 3"), ("integrity", "no signs"),
-        ("stopped", "submitted"),
+        ("score", "accuracy 0, landmarks 0, submitted 1"), ("cause", "wrong value"),
+        ("wrong values", "n is 2, not 3"), ("integrity", "no signs"), ("stopped", "submitted"),
     ]  # fmt: skip
     page = trial_body(view, id="s", level=2, source="x")
     places = [page.index(part) for part in ("How &lt;many&gt;?", "wrong value", "no signs", "Step 1")]
     assert places == sorted(places)
+
+
+def test_a_long_question_is_folded_and_the_lost_step_is_linked(
+    tmp_path: Path,
+) -> None:
+    run = a_run(tmp_path)
+    files = {f"data/{'deep/' * 10}{name}.csv": "1 byte" for name in "abcd"}
+    result = a_result(accuracy=0.0, cause="wrong value")
+    folder = add_trial(run, result, [a_step(content="1"), a_step(2, content="2", files=files)])
+    query = "Report the mean.\n" * 100
+    task = Task.model_validate({"id": "mean", "set": "expert", "query": query, "answer": 3})
+    write_notebook(folder, task, result, [])
+    write_why(folder, Why(["mean  lost at step 2 of 2", "step 2 was execute: 2"], 2))
+    view = detail_of(read_run(run.path).trials[0], run.path, 100_000)
+    page = trial_body(view, id="s", level=2, source="x")
+    assert page.count("Report the mean.") == 100
+    assert page.index("Report the mean.\n</pre>") < 1000
+    assert page.index("more characters</summary>") < page.index('<a href="#s-2">Go to step 2</a>')
+    assert view.steps[1].notes == [f"changed files: {', '.join(files)}"]
 
 
 def test_a_graded_trial_shows_the_values_that_were_expected(tmp_path: Path) -> None:

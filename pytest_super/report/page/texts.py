@@ -72,10 +72,15 @@ def kept_of(text: str, most: int) -> tuple[int, int]:
         kept = int(kept * SHRINKING * most / size)
 
 
-def text_of(text: str, most: int, landmarks: Iterable[tuple[int, str]] = ()) -> Text:
+def first_lines(text: str, most: int) -> int:
+    """How many characters the lines have that fit into `most`; `most` if the first one does not fit."""
+    return len(text) if len(text) <= most else text.rfind("\n", 0, most) + 1 or most
+
+
+def text_of(text: str, most: int, landmarks: Iterable[tuple[int, str]] = (), at_once: int = AT_ONCE) -> Text:
     """The text, cut in its middle to `most` bytes. `landmarks` are numbers and patterns that it hits."""
     head, tail = kept_of(text, most)
-    first = min(head, AT_ONCE)
+    first = min(head, at_once)
     spans = sorted(span for number, pattern in landmarks if (span := match_of(text, number, pattern)))
     omitted = len(text) - head - tail
     return Text(

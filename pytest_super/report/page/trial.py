@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from pytest_super.report.facts import facts_of, sign_lines
 from pytest_super.report.page.stored import content_of, read_told, readable_steps
-from pytest_super.report.page.texts import Text, level_of, size_of, text_of
+from pytest_super.report.page.texts import Text, first_lines, level_of, size_of, text_of
 from pytest_super.report.tool_calls import content_of as action_text
 from pytest_super.report.tool_calls import pauses
 from pytest_super.store.results import result_fields
@@ -34,8 +34,11 @@ STEP_BYTES, TRIAL_BYTES = 1500, 12_000
 # Of the facts of a result, each of which can have any number of entries and be of any length.
 MOST_FACTS, LONGEST_FACT, MOST_FILES = 20, 150, 5
 # The fields that say what decided a trial, before and after its signs of integrity. Of these, more is shown.
-DECIDING, BESIDE = ("error", "cause", "difference", "graded", "agent_error"), ("unseen", "stop_reason")
+DECIDING = ("error", "metrics", "cause", "difference", "graded", "agent_error")
+BESIDE = ("unseen", "stop_reason")
 LONGEST_DECIDING = 400
+# Characters of a question or an answer before its fold: the cause below is to be seen without scrolling.
+TOLD_AT_ONCE = 500
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -73,6 +76,10 @@ class ShownDetail:
     told: list[tuple[str, Text]]
     """What was asked, expected and submitted."""
     deciding: list[tuple[str, str]]
+    why: list[str]
+    """What `pytest-super why` has found."""
+    lost: int | None
+    """The number of the step that lost the task."""
     facts: list[tuple[str, str]]
     """The other fields of its result."""
     flags: list[str]
@@ -103,11 +110,10 @@ def detail_of(trial: ShownTrial, run: Path, most: int) -> ShownDetail:
     omitted = sum(text.omitted for step in shown for _, text in step.texts)
     return ShownDetail(
         trial=trial,
-        told=[(label, text_of(text, level)) for label, text in told],
-        deciding=[
-            (name, shortened(value, LONGEST_DECIDING))
-            for name, value in (*deciding(trial.result), *(("why", line) for line in why.lines[:MOST_FACTS]))
-        ],
+        told=[(label, text_of(text, level, at_once=first_lines(text, TOLD_AT_ONCE))) for label, text in told],
+        deciding=[(name, shortened(value, LONGEST_DECIDING)) for name, value in deciding(trial.result)],
+        why=[shortened(line, LONGEST_DECIDING) for line in why.lines[:MOST_FACTS]],
+        lost=why.step,
         facts=[(name, shortened(value, LONGEST_FACT)) for name, value in other_facts(trial.result)],
         flags=[shortened(text, LONGEST_FACT) for text in sign_lines(trial.result)],
         landmarks=landmarks,
@@ -188,7 +194,7 @@ def shown_step(
         texts=[
             (label, text_of(text, most, patterns if label == "Observation" else ())) for label, text in texts
         ],
-        notes=[shortened(note, LONGEST_FACT) for note in notes_of(step, pause)][:MOST_FACTS],
+        notes=list(notes_of(step, pause))[:MOST_FACTS],
         is_lost=is_lost,
     )
 
@@ -201,10 +207,10 @@ def notes_of(step: Step, pause: float | None) -> Iterator[str]:
     if step.omitted_characters:
         yield f"the cell printed {step.omitted_characters:,} characters more, which were not stored"
     if step.files:
-        yield f"changed files: {named(list(step.files), MOST_FILES)}"
+        yield f"changed files: {shortened(named(list(step.files), MOST_FILES), LONGEST_DECIDING)}"
     for kind, source in other_outputs(step):
         if not source:
-            yield f"an output that is not shown: {kind}"
+            yield f"an output that is not shown: {shortened(kind, LONGEST_FACT)}"
 
 
 def told_texts(told: Told, result: TrialResult, steps: Sequence[Step]) -> Iterator[tuple[str, str]]:
