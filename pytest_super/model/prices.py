@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pytest_super.json_values import object_in
-from pytest_super.model.token_estimate import is_count
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -30,6 +29,8 @@ USER_PRICES = {"input_cost_per_token", "output_cost_per_token"}
 # Above the shortest of prompts that have a price of their own.
 LONG_PROMPT = 100_000
 LONG_PRICE = re.compile(r"\w+_above_\d+k_tokens")
+# No count of tokens is higher.
+HIGHEST_COUNT = 2**53
 # Prices by the length of a prompt or by the hour: litellm knows when they hold.
 CONDITIONAL = {"tiered_pricing", "off_peak_pricing"}
 
@@ -123,3 +124,7 @@ def counts_in(usage: Mapping[str, Any]) -> dict[str, Any]:
     groups = ("prompt_tokens_details", "completion_tokens_details")
     parts = [usage, *(object_in(usage, name) for name in groups)]
     return {name: value for part in parts for name, value in part.items() if value and name not in groups}
+
+
+def is_count(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and 0 < value < HIGHEST_COUNT

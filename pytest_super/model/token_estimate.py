@@ -8,9 +8,9 @@ from math import ceil, inf
 from typing import TYPE_CHECKING, Any
 
 from pytest_super.json_values import texts
+from pytest_super.model.prices import Prices, is_count
 
 if TYPE_CHECKING:
-    from pytest_super.model.prices import Prices
     from pytest_super.model.protocols.protocol import Request
 
 # Average of English text and code; used only where nothing better is known.
@@ -23,8 +23,6 @@ OVERHEAD = 1000
 MESSAGE_OVERHEAD = 16
 # The most that any provider is known to count: gpt-4o-mini takes 2,833 and 8 tiles of 5,667.
 IMAGE_TOKENS = 50_000
-# No count of tokens is higher.
-HIGHEST_COUNT = 2**53
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -97,10 +95,6 @@ def media(request: Request, *types: str) -> list[Any]:
     contents = [message.get("content") for message in messages]
     parts = [part for content in contents if isinstance(content, list) for part in content]
     return [part.get(part["type"]) for part in parts if isinstance(part, dict) and part.get("type") in types]
-
-
-def is_count(value: Any) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool) and 0 < value < HIGHEST_COUNT
 
 
 def times(tokens: float, price: float) -> float:
