@@ -172,7 +172,7 @@ def test_recorded_answers_lengthen_no_limit(
     talking: TalkingProject, openai_environment: OpenAIServer
 ) -> None:
     talking.add_talk("a", "new one", "two", "three", "four", answer="4")
-    openai_environment.latency = 0.4
+    openai_environment.latency = 0.6
     first = talking.record()["a[1]"]
     for limit in ({"wall": 1}, {"tokens": first["prompt_tokens"] // 2}):
         talking.add_talk("a", "new one", "two", "three", "four", answer="4", limits=limit)
