@@ -224,7 +224,7 @@ def test_the_tools_of_an_agent_work_on_the_files_of_its_container(played: Run) -
 # The same once more
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_a_second_attempt_solves_in_a_fresh_container_what_the_first_did_not(
     play: Play, engine: APIClient
 ) -> None:
@@ -243,7 +243,7 @@ def test_a_second_attempt_solves_in_a_fresh_container_what_the_first_did_not(
 
 
 # Of several attempts at a task it is the last that is replayed.
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("arguments", "attempt"),
     [

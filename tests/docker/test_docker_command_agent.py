@@ -179,7 +179,7 @@ def test_mini_swe_agent_solves_a_shipped_task_as_a_command(
     assert result["prompt_tokens"] > 1000
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.network
 @pytest.mark.skipif(sys.version_info[:2] != (3, 11), reason="the packages are for the image's Python")
 def test_mini_swe_agents_loop_solves_a_shipped_task_over_the_trial(
@@ -204,7 +204,7 @@ def test_mini_swe_agents_loop_solves_a_shipped_task_over_the_trial(
     assert result["steps"] == len(commands) + 1
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.network
 def test_smolagents_solves_a_shipped_task_as_a_command(
     project: pytest.Pytester, openai_server: OpenAIServer, smol: Path

@@ -67,7 +67,7 @@ def run(pytester: pytest.Pytester, agent: str, folder: str = "tasks") -> dict[st
     return {row["id"]: row["metrics"][names[row["id"]]] for row in rows}
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_the_reference_gets_the_reward_and_nothing_gets_none(
     pytester: pytest.Pytester, project: Path
 ) -> None:
@@ -107,7 +107,7 @@ echo '{"correct": 1.0, "fast": 0.5}' > /logs/verifier/reward.json
 """
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_several_named_rewards_count_by_their_mean(
     pytester: pytest.Pytester, project: Path, image: str
 ) -> None:

@@ -211,7 +211,7 @@ def test_an_image_without_the_right_program_stops_the_run_with_one_message(
     assert "build one with" in project.result["error"]
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.network
 def test_a_program_that_needs_node_runs_in_an_image_without_node(
     project: ToolProject, images: dict[str, str], capsys: pytest.CaptureFixture[str]

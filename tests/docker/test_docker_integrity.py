@@ -22,7 +22,7 @@ IN_CONTAINERS: dict[str, tuple[str, list[str]]] = {
 }
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.usefixtures("image")
 def test_files_that_decide_what_later_commands_do_are_seen(pytester: pytest.Pytester) -> None:
     cells = {**CELLS, **IN_CONTAINERS}

@@ -224,7 +224,7 @@ def test_a_container_whose_first_process_is_killed_on_the_host_is_an_error(
     assert "killed from outside, on its host" in str(cause)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_a_container_that_is_paused_through_the_engine_is_an_error_and_does_not_stay(
     project: pytest.Pytester, engine: APIClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:

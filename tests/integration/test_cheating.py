@@ -51,6 +51,7 @@ def cheated(pytester: pytest.Pytester, capsys: pytest.CaptureFixture[str]) -> Ch
     return CheatedProject(pytester, capsys)
 
 
+@pytest.mark.long
 def test_hidden_variations_close_every_way_to_the_values_of_a_paper(cheated: CheatedProject) -> None:
     cheated.add_paper()
     status, told = cheated.cheat()
@@ -70,6 +71,7 @@ def test_hidden_variations_close_every_way_to_the_values_of_a_paper(cheated: Che
     assert "2205.00048_0,1,2: 11 cheats: 11 closed" in told
 
 
+@pytest.mark.long
 def test_ways_to_an_answer_to_landmarks_and_to_a_run_of_the_script(cheated: CheatedProject) -> None:
     script = "import sys, time\nsys.argv[1:] and sys.exit(2)\ntime.sleep(1.5)\nprint('loss', 1 / 8)\n"
     cheated.write("tasks/repo/train.py", script)

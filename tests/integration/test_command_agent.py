@@ -263,7 +263,7 @@ def test_an_answer_file_that_holds_no_answer_is_no_submission(project: CommandPr
         assert why in told[id]
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_gigabytes_of_output_are_cut_in_the_middle(project: CommandProject) -> None:
     project.add_task(landmarks=["the very end"])
     result = project.run("head -c 300000000 /dev/zero | tr '\\0' x | fold; printf 'the %s end' very")

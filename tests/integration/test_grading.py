@@ -301,7 +301,7 @@ def test_in_the_same_sandbox_the_grader_runs_after_a_spent_limit_and_beside_a_ru
     assert max(row["compute_seconds"] for row in rows.values()) < 3
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_verify_tells_which_grader_passes_although_the_code_only_exits(project: pytest.Pytester) -> None:
     write_tasks(project, "sound")
     write_tasks(project, "weak", command="python run.py || true", result=[{"exit": 0}])
@@ -372,7 +372,7 @@ def paper_scores(project: pytest.Pytester) -> dict[str, float]:
     return {one["task"]: one["scores"]["graded"]["paper"] for one in trials}
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_ctrl_c_ends_rescore_with_one_line(project: pytest.Pytester) -> None:
     run(project, "nothing")
     write_tasks(project, "nothing", command="sleep 60")

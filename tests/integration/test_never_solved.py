@@ -103,7 +103,7 @@ def test_what_was_never_solved_does_not_run_and_that_is_said(project: Folder, wo
     assert sorted(json.loads((project.latest / "run.json").read_text())["not_run"]) == NEVER
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize(
     "option",
     ["--super-all-tasks", "--super-fail-under=0.1", "--super-epochs=2", "--super-must-solve=must.txt"],
@@ -123,14 +123,14 @@ def test_a_task_that_must_be_solved_runs(project: Folder) -> None:
     assert result.ret == pytest.ExitCode.TESTS_FAILED
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_a_task_with_other_conditions_runs(project: Folder) -> None:
     project.add_task(NEVER[0], query="do something else")
     run(project)
     assert ran(project) == {*ALWAYS, *ONCE, NEVER[0]}
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_an_audit_runs_all_tasks_whichever_run_of_the_subject_it_is(project: Folder) -> None:
     draw(project, is_audit=True)
     project.write("more.txt", NEVER[0])
@@ -141,7 +141,7 @@ def test_an_audit_runs_all_tasks_whichever_run_of_the_subject_it_is(project: Fol
         assert f"won   {NEVER[0]}  0.00 -> 1.00" in result.outlines
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize("conftest", [OWN_AGENT, FAKE_KERNELS], ids=["agent", "kernel"])
 def test_what_only_the_project_knows_leaves_nothing_out(project: Folder, conftest: str) -> None:
     project.write("conftest.py", conftest)
@@ -149,7 +149,7 @@ def test_what_only_the_project_knows_leaves_nothing_out(project: Folder, conftes
     assert ran(project) == {*TASKS}
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_a_resumed_run_leaves_out_the_same(project: Folder) -> None:
     run(project)
     result = run(project, "--super-resume=latest")
@@ -158,7 +158,7 @@ def test_a_resumed_run_leaves_out_the_same(project: Folder) -> None:
     result.stdout.fnmatch_lines(["resume: * reused from *"])
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_a_stored_run_is_compared_in_the_same_way_but_is_no_baseline(project: Folder) -> None:
     run(project)
     compared = super_command(project, "compare", "baseline.json", ".super/runs/latest")
@@ -171,7 +171,7 @@ def test_a_stored_run_is_compared_in_the_same_way_but_is_no_baseline(project: Fo
     assert "3 tasks that baseline.json never solved in 10 trials do not run" in checked.stdout
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_an_audit_can_be_added_to_a_baseline_and_a_shorter_run_too(project: Folder) -> None:
     for more, option in (("", "--super-all-tasks"), (NEVER[0], "--super-max-regression=20")):
         run(project, option)

@@ -469,7 +469,7 @@ def test_reference_scoring_trusts_the_report(project: pytest.Pytester) -> None:
     assert "report better than code" in [sign["kind"] for sign in row["integrity"]]
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("bodies", "told"),
     [

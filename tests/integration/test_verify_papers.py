@@ -137,7 +137,7 @@ def kinds(data: dict[str, Any]) -> set[str]:
     return {finding["kind"] for finding in data["findings"]}
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_functions_that_the_experiments_need_are_valid(code: Path) -> None:
     names = ["mean", "total", "first", "asynchronous", "later"]
     printed, data = verify(code, names, MEAN, FIRST, status=0)
@@ -201,7 +201,7 @@ def test_the_spread_over_seeds_is_told_with_a_tolerance(code: Path) -> None:
     assert data["papers"][0]["spreads"] == []
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_a_variation_is_proposed_with_the_values_of_the_original_code(code: Path) -> None:
     drawn = value("drawn", expected=10 + random.Random("7").random(), rel=1e-6)
     command = "python run.py --seed 7"
@@ -259,7 +259,7 @@ def test_a_sample_of_the_functions_can_be_proven(code: Path) -> None:
     assert len(verdicts(data)) == 2
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("files", "fields", "leak"),
     [
@@ -290,7 +290,7 @@ def test_what_gives_code_or_values_away_is_named(
     assert leak in printed
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_code_that_the_network_gives_away_is_named(code: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(code.parent / "cache"))
     for arguments in (["init", "--quiet"], ["add", "."], ["commit", "--quiet", "-m", "code"]):

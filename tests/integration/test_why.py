@@ -70,6 +70,7 @@ def why(run: Path, capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple
     return status, capsys.readouterr().out
 
 
+@pytest.mark.long
 def test_planted_faults_are_found_at_their_steps(
     lost: LostProject, capsys: pytest.CaptureFixture[str]
 ) -> None:

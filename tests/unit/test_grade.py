@@ -345,7 +345,7 @@ def test_without_an_expected_value_the_number_is_the_score(text: str, score: flo
     assert scores({"number": "/logs/reward.txt"}, text) == [score]
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("check", "unit"),
     [

@@ -116,7 +116,7 @@ def check_file(path: Path, seed: int, most: int | None = None) -> int:
     return len(names)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.skipif(bool(FOLDERS), reason="SUPER_MASK_FOLDERS names other functions")
 def test_functions_of_the_standard_library() -> None:
     chosen = random.Random(1).sample(files(), 20)
