@@ -99,7 +99,7 @@ class KnownModel:
             found = litellm.get_llm_provider(model=self.model, api_base=given, api_key=key)
             reading, self.key, self.base = Reading(found[1], found[0], []), found[2], found[3]
             supported = litellm.get_supported_openai_params(model=self.model)
-            reading = reading._replace(supported=sorted(supported or ()))
+            reading = Reading(found[1], found[0], sorted(supported or ()))
         # An address or a key can come from the environment.
         if reading.provider and self.key in (None, key) and self.base == given:
             keep(["name", self.model, given], reading)

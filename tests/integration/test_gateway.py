@@ -434,7 +434,12 @@ sys.stdin.read()
 def test_a_gateway_that_is_still_importing_ends_with_its_starter(tmp_path: Path) -> None:
     (tmp_path / "litellm.py").write_text(SLOW_IMPORT)
     path = os.pathsep.join([str(tmp_path), os.environ.get("PYTHONPATH", "")])
-    environment = {**os.environ, "PYTHONPATH": path, "BEGUN": str(tmp_path / "begun")}
+    environment = {
+        **os.environ,
+        "PYTHONPATH": path,
+        "BEGUN": str(tmp_path / "begun"),
+        "XDG_CACHE_HOME": str(tmp_path),
+    }
     with subprocess.Popen(
         [sys.executable, "-c", STARTER, f"test-{uuid.uuid4().hex[:8]}"],
         env=environment,
