@@ -84,16 +84,19 @@ def control(config: pytest.Config, run: Run) -> None:
     from pytest_super.session.controller import Controller
     from pytest_super.session.live import LiveRun
     from pytest_super.session.terminal_summary import TerminalSummary
+    from pytest_super.session.worker_processes.start import WorkerProcesses, can_fork
     from pytest_super.session.workers import Workers
 
     controller = Controller(config, run)
     workers = Workers(controller)
-    plugins = {
+    plugins: dict[str, object] = {
         "super-terminal": TerminalSummary(controller, workers),
         "super-workers": workers,
         "super-controller": controller,
         "super-live": LiveRun(config, controller),
     }
+    if can_fork(config):
+        plugins["super-worker-processes"] = WorkerProcesses()
     for name, plugin in plugins.items():
         config.pluginmanager.register(plugin, name)
 

@@ -426,7 +426,9 @@ def is_nothing_left(process: subprocess.Popen[bytes], sandboxes: Path) -> bool:
     return not (members(process.pid) or inhabitants(sandboxes) or any(sandboxes.glob("super-*")))
 
 
-@pytest.mark.parametrize("workers", [(), ("-n2",)], ids=["", "n2"])
+@pytest.mark.parametrize(
+    "workers", [(), ("-n2",), pytest.param(("-n4",), marks=pytest.mark.slow)], ids=["", "n2", "n4"]
+)
 @pytest.mark.parametrize(
     "signals",
     [

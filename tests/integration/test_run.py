@@ -421,10 +421,11 @@ def test_an_agent_skips_a_task_that_it_cannot_try(project: Project) -> None:
     result.stdout.fnmatch_lines([f"*replay cannot try this task: {stored} has no trajectory of b"])
 
 
-def test_a_dead_workers_trial_is_run_once_more_and_then_an_error(project: Project) -> None:
+@pytest.mark.parametrize("workers", ["-n2", pytest.param("-n4", marks=pytest.mark.slow)])
+def test_a_dead_workers_trial_is_run_once_more_and_then_an_error(project: Project, workers: str) -> None:
     for id in ("right", "crash_once", "crash"):
         project.add_task(id)
-    result = project.run("-n2", "--junitxml=out.xml")
+    result = project.run(workers, "--junitxml=out.xml")
     assert result.parseoutcomes() == {"passed": 2, "errors": 1, "requeued": 2}
     rows = project.results
     assert (rows["crash_once[1]"]["rerun"], rows["crash_once[1]"]["solved"]) == (1, True)

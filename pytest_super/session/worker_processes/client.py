@@ -1,0 +1,25 @@
+"""`python -IS client.py SOCKET -u -c CODE`: what xdist starts in place of an interpreter."""
+
+import json
+import os
+import socket
+import sys
+
+
+def main() -> None:
+    """Let a fork run the code with our streams, and end with its status."""
+    given = {"code": sys.argv[-1], "folder": os.getcwd(), "environment": dict(os.environ)}
+    with socket.socket(socket.AF_UNIX) as server:
+        server.connect(sys.argv[1])
+        # First the streams: they come with the first bytes.
+        socket.send_fds(server, [b"0"], [0, 1, 2])
+        server.sendall(json.dumps(given).encode() + b"\n")
+        # Only the fork may keep them open: their end tells xdist that it died.
+        nothing = os.open(os.devnull, os.O_RDWR)
+        for stream in (0, 1):
+            os.dup2(nothing, stream)
+        status = server.recv(1)
+    os._exit(status[0] if status else 1)
+
+
+main()

@@ -1,0 +1,85 @@
+"""Many workers are forks of one process, and cannot be told from interpreters of their own."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from tests.waiting import until
+
+if TYPE_CHECKING:
+    from tests.integration.conftest import Project
+
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="workers are forks on Linux alone")
+
+TELL = """
+import json, os, random, sys
+from pathlib import Path
+
+def pytest_unconfigure(config):
+    worker = getattr(config, "workerinput", {}).get("workerid", "controller")
+    told = {
+        "parent": Path(f"/proc/{os.getppid()}/cmdline").read_text(),
+        "random": random.random(),
+        "folder": os.getcwd(),
+        "variable": os.environ["TOLD"],
+        "main": sys.modules["__main__"].__name__,
+    }
+    Path(f"{worker}.json").write_text(json.dumps(told))
+"""
+SERVER = "pytest_super.session.worker_processes.server"
+
+
+def told(project: Project) -> dict[str, Any]:
+    return {path.stem: json.loads(path.read_text()) for path in project.path.glob("[gc]*.json")}
+
+
+@pytest.mark.parametrize(("workers", "are_forks"), [(3, False), (4, True)])
+def test_a_fork_is_like_an_interpreter_of_its_own(
+    project: Project, monkeypatch: pytest.MonkeyPatch, workers: int, are_forks: bool
+) -> None:
+    monkeypatch.setenv("TOLD", "me")
+    project.add_to_conftest(TELL)
+    project.add_task("right")
+    result = project.run_in_subprocess(f"-n{workers}")
+    assert result.ret == pytest.ExitCode.OK
+    facts = told(project)
+    controller = facts.pop("controller")
+    assert len(facts) == workers
+    assert {SERVER in one["parent"] for one in facts.values()} == {are_forks}
+    assert len({one["random"] for one in facts.values()}) == workers
+    for one in facts.values():
+        assert (one["folder"], one["variable"]) == (controller["folder"], "me")
+        assert one["main"] == "__main__"
+
+
+def workers_of(process: int) -> list[int]:
+    """The processes below it that run code for xdist, without the server and its clients."""
+    found = []
+    for path in Path("/proc").glob("[0-9]*"):
+        try:
+            if os.getpgid(int(path.name)) == process and path.name != str(process):
+                found.append(int(path.name))
+        except OSError:
+            continue
+    return found
+
+
+def test_nothing_outlives_a_controller_that_is_killed(project: Project) -> None:
+    project.add_task("hang")
+    command = [sys.executable, "-m", "pytest", "--super-agent=agent:Agent", "--super-sandbox=local", "-n4"]
+    process = subprocess.Popen(
+        command, cwd=project.path, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, process_group=0
+    )
+    until(lambda: list(project.path.glob(".super/runs/*/trials/hang")))
+    assert len(workers_of(process.pid)) > 4
+    process.send_signal(signal.SIGKILL)
+    process.wait()
+    until(lambda: not workers_of(process.pid))
