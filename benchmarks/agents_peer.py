@@ -5,8 +5,9 @@ Usage: python benchmarks/agents_peer.py [--small] [--rounds 3, 1 if small] [--ve
 45 tasks of 20 steps, with a model behind HTTP that answers at once, trivial actions, no containers, and a
 trajectory on disk. Theirs: 16 threads of one process, and a new shell for each action. Ours: `pytest -n 16`
 and `react-super`, first with a fresh directory, virtual environment and Jupyter kernel for each task, whose
-memory is included, then with cells that run in the workers, so that only the harness is measured. The three
-are measured in turn, including start and end of their processes.
+memory is included, then with cells that run in the workers, so that only the harness is measured. The floor:
+as many kernels of jupyter_client alone, in 16 threads, that run the same cells. All are measured in turn,
+including start and end of their processes. Where the processor time goes is printed by kind of process.
 
 mini-swe-agent is installed from the package index into its own environment, in a temporary folder or in
 FOLDER, which the next run can use again.
@@ -17,15 +18,18 @@ from __future__ import annotations
 import argparse
 import contextlib
 import json
+import os
 import statistics
 import subprocess
 import sys
 import sysconfig
 import tempfile
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from kernel import plain_kernel, run_plain
 from model_server import react_answers, serving
 from process_tree import MIB, ONLY_REQUIRED_PLUGINS, Measured, measure
 from rows import print_row
@@ -45,6 +49,19 @@ def super_kernel():
     yield kernel
     kernel.close()
 """
+
+
+# By words of their command lines. Forks have that of their server.
+PARTS = {
+    "worker_processes/client.py": "clients of the workers",
+    "worker_processes.server": "workers",
+    "sys.stdin.readline": "workers",
+    "pytest_super.model.gateway": "gateway",
+    "kernel.py": "kernels",
+    "ipykernel_launcher": "kernels",
+    "import sys sys.path": "bridges of the sandboxes",
+    "-m pytest": "controller",
+}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -124,11 +141,28 @@ def write_project(folder: Path, size: Size, conftest: str) -> None:
     (folder / "tasks" / "peer.task.yaml").write_text(text)
 
 
+def bare_kernels(tasks: int, at_once: int, steps: int) -> None:
+    def work(number: int) -> None:
+        with plain_kernel(f"{os.getcwd()}/kernel-{number}") as client:
+            for step in range(1, steps):
+                run_plain(client, f"print('step', {step})")
+
+    with ThreadPoolExecutor(at_once) as pool:
+        list(pool.map(work, range(tasks)))
+
+
+def measure_floor(size: Size) -> Measured:
+    given = [str(number) for number in (size.tasks, size.at_once, size.steps)]
+    with tempfile.TemporaryDirectory() as name:
+        return measure([sys.executable, __file__, "--bare", *given], folder=Path(name), environment={})
+
+
 def compare(python: str, size: Size, rounds: int) -> None:
     ways: dict[str, Callable[[], Measured]] = {
         f"{PEER}, a shell for each action": lambda: measure_theirs(python, size),
         "ours, a kernel for each task": lambda: measure_ours(size),
         "ours, cells in the worker": lambda: measure_ours(size, WITHOUT_KERNELS),
+        "kernels alone, fed by a bare loop": lambda: measure_floor(size),
     }
     runs: dict[str, list[Measured]] = {name: [] for name in ways}
     for _ in range(rounds):
@@ -137,14 +171,17 @@ def compare(python: str, size: Size, rounds: int) -> None:
     print(f"{size.tasks} tasks x {size.steps} steps, {size.at_once} at once:")
     for name, measured in runs.items():
         print(f"  {name}: {figures(measured)}")
-    theirs, with_kernels, _ = (statistics.median(run.seconds for run in found) for found in runs.values())
-    print_row(
-        f"{size.tasks} trials of {size.steps} steps, {size.at_once} at once / mini-swe-agent's loop without "
-        "kernels (`agents_peer.py`)",
-        f"{with_kernels:.1f} s",
-        peer=f"{theirs:.1f} s",
-        ratio=with_kernels / theirs,
+    theirs, with_kernels, harness, floor = (
+        statistics.median(run.seconds for run in found) for found in runs.values()
     )
+    trials = f"{size.tasks} trials of {size.steps} steps, {size.at_once} at once"
+    rows = {
+        f"{trials} / mini-swe-agent's loop without kernels (`agents_peer.py`)": (with_kernels, theirs, "1.2"),
+        "the same / the kernels of a bare loop, which asks no model": (with_kernels, floor, ""),
+        "the same with cells in the workers / mini-swe-agent's loop": (harness, theirs, "0.7"),
+    }
+    for title, (ours, peer, wanted) in rows.items():
+        print_row(title, f"{ours:.1f} s", peer=f"{peer:.1f} s", ratio=ours / peer, wanted=wanted)
 
 
 def figures(runs: Sequence[Measured]) -> str:
@@ -153,7 +190,8 @@ def figures(runs: Sequence[Measured]) -> str:
     last = runs[-1].output.splitlines()[-1]
     parts = json.loads(last) if last.startswith("{") else {}
     shown = "".join(f", {name.replace('_', ' ')} {value:.1f}" for name, value in parts.items())
-    return f"{seconds:.1f} s, {memory:.0f} MiB at the peak{shown}"
+    used = ", ".join(f"{name} {one:.1f}" for name, one in runs[-1].processor.by_part(PARTS).items())
+    return f"{seconds:.1f} s, {memory:.0f} MiB at the peak{shown}; processor seconds: {used}"
 
 
 def main() -> None:
@@ -163,7 +201,11 @@ def main() -> None:
     parser.add_argument("--small", action="store_true", help="2 tasks x 3 steps, 2 at once")
     parser.add_argument("--rounds", type=int)
     parser.add_argument("--venv", type=Path)
+    parser.add_argument("--bare", type=int, nargs=3, help=argparse.SUPPRESS)
     given = parser.parse_args()
+    if given.bare:
+        bare_kernels(*given.bare)
+        return
     with peer_python(given.venv, borrows=given.small) as python:
         rounds = given.rounds or (1 if given.small else 3)
         compare(python, SMALL if given.small else FULL, rounds)

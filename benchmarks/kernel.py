@@ -40,9 +40,9 @@ SMALL = Size(starts=1, cells=5, lines=10_000)
 
 
 @contextmanager
-def plain_kernel() -> Iterator[Any]:
-    """An ipykernel over ipc that is ready according to jupyter_client."""
-    manager = KernelManager(transport="ipc")
+def plain_kernel(sockets: str = "kernel") -> Iterator[Any]:
+    """An ipykernel over ipc that is ready according to jupyter_client. Its sockets' names begin like this."""
+    manager = KernelManager(transport="ipc", ip=sockets)
     manager.start_kernel()
     client = manager.blocking_client()
     try:

@@ -1,4 +1,4 @@
-"""Measures a command with all its descendants: seconds, and the peak of proportional memory (PSS).
+"""Measures a command with all its descendants: seconds, processor seconds, peak of proportional memory (PSS).
 
 PSS counts a page that n processes share as 1/n of a page in each, so that the sum over a tree is the memory
 that it really uses. Linux only.
@@ -11,15 +11,19 @@ import re
 import subprocess
 import threading
 import time
+from collections import defaultdict
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
 # Reading one process's memory map takes about a millisecond of processor time, and `load.py` has eighteen.
 EVERY_SECONDS = 2.0
+# What a process uses after the last look at it is not counted.
+LOOKS = 10
+TICKS = os.sysconf("SC_CLK_TCK")
 PSS = re.compile(rb"^Pss:\s+(\d+) kB", re.MULTILINE)
 MIB = 2**20
 
@@ -53,6 +57,28 @@ class Peak:
             self.by_process[pid] = max(held, self.by_process.get(pid, 0))
 
 
+@dataclass
+class Processor:
+    """Processor seconds of processes that may have ended."""
+
+    by_process: dict[int, float] = field(default_factory=dict)
+    commands: dict[int, str] = field(default_factory=dict)
+
+    def take(self, pids: Iterable[int]) -> None:
+        for pid in pids:
+            if (used := seconds_of(pid)) is not None:
+                self.by_process[pid] = used
+                self.commands[pid] = command_line(pid) or self.commands.get(pid, "")
+
+    def by_part(self, parts: Mapping[str, str]) -> dict[str, float]:
+        """Most first. `parts` maps words in a command line to the name of a part; the rest is "other"."""
+        found: defaultdict[str, float] = defaultdict(float)
+        for pid, used in self.by_process.items():
+            names = (name for word, name in parts.items() if word in self.commands[pid])
+            found[next(names, "other")] += used
+        return dict(sorted(found.items(), key=lambda one: -one[1]))
+
+
 @dataclass(frozen=True, kw_only=True)
 class Measured:
     """One run of a command."""
@@ -60,6 +86,7 @@ class Measured:
     seconds: float
     """From its start to its end."""
     peak: Peak
+    processor: Processor
     output: str
 
 
@@ -77,8 +104,8 @@ def measure(command: Sequence[str], *, folder: Path, environment: dict[str, str]
         stderr=subprocess.STDOUT,
         text=True,
     )
-    peak, is_over = Peak(), threading.Event()
-    sampler = threading.Thread(target=sample, args=(process.pid, peak, is_over))
+    peak, processor, is_over = Peak(), Processor(), threading.Event()
+    sampler = threading.Thread(target=sample, args=(process.pid, peak, processor, is_over))
     sampler.start()
     try:
         output, _ = process.communicate()
@@ -88,13 +115,17 @@ def measure(command: Sequence[str], *, folder: Path, environment: dict[str, str]
         sampler.join()
     if process.returncode:
         raise SystemExit(f"{' '.join(command)} failed ({process.returncode}):\n{output[-5000:]}")
-    return Measured(seconds=seconds, peak=peak, output=output)
+    return Measured(seconds=seconds, peak=peak, processor=processor, output=output)
 
 
-def sample(root: int, peak: Peak, is_over: threading.Event) -> None:
-    while not is_over.wait(EVERY_SECONDS):
-        memory = {pid: held for pid in [root, *descendants(root)] if (held := held_by(pid)) is not None}
-        peak.take(memory)
+def sample(root: int, peak: Peak, processor: Processor, is_over: threading.Event) -> None:
+    looks = 0
+    while not is_over.wait(EVERY_SECONDS / LOOKS):
+        pids = [root, *descendants(root)]
+        processor.take(pids)
+        looks += 1
+        if not looks % LOOKS:
+            peak.take({pid: held for pid in pids if (held := held_by(pid)) is not None})
 
 
 def descendants(root: int) -> list[int]:
@@ -115,6 +146,17 @@ def held_by(pid: int) -> int | None:
     except OSError:
         return None
     return int(found[1]) * 1024 if found else None
+
+
+def seconds_of(pid: int) -> float | None:
+    """The processor seconds of a process, without its children's; None if it has ended."""
+    try:
+        text = Path(f"/proc/{pid}/stat").read_text()
+    except OSError:
+        return None
+    # Behind the name, which can contain anything.
+    user, system = text.rpartition(")")[2].split()[11:13]
+    return (int(user) + int(system)) / TICKS
 
 
 def command_line(pid: int) -> str:
