@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from tests.attacks.attack import Attack
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize("attack", ATTACKS, ids=lambda attack: attack.name)
 def test_no_attack_is_open(attack: Attack, tmp_path: Path) -> None:
     missing = [name for name in attack.needs if shutil.which(name) is None]

@@ -224,7 +224,7 @@ def test_the_model_chooses_among_epochs_without_the_gold(project: pytest.Pyteste
     assert "expected" not in asked
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_the_model_chooses_for_each_item(project: pytest.Pytester) -> None:
     (project.path / "script.yaml").write_text(yaml.safe_dump([TOTAL + "\nVersion 2", REPORT]))
     model = f"--super-model=scripted:{project.path}/script.yaml"

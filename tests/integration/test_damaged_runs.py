@@ -72,7 +72,7 @@ def told(done: CompletedProcess[str]) -> str:
     return done.stdout + done.stderr
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @given(part=st.floats(0, 1))
 @pytest.mark.parametrize("name", FILES)
 def test_every_reader_takes_what_is_whole_once(bench: Bench, name: str, part: float) -> None:
@@ -95,7 +95,7 @@ def test_every_reader_takes_what_is_whole_once(bench: Bench, name: str, part: fl
     assert json.loads((run / "run.json").read_text())["id"] == run.name
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @given(part=st.floats(0, 1))
 @pytest.mark.parametrize("name", FILES)
 def test_every_command_works_or_says_in_one_line_why_not(bench: Bench, name: str, part: float) -> None:
@@ -158,7 +158,7 @@ def lines_after_cut(run: Path) -> list[dict[str, Any]]:
     return list(map(json.loads, others))
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize("name", FILES)
 def test_a_run_whose_file_was_cut_is_resumed(bench: Bench, tmp_path: Path, name: str) -> None:
     project = bench.copy(tmp_path / "project")

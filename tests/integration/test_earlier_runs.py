@@ -84,7 +84,7 @@ def test_a_red_job_that_is_run_again_stays_red(project: Project) -> None:
     assert (told["super.look"], told["super.pooled"]) == ("2", f"{first}: 36")
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_a_changed_agent_begins_anew(project: Project) -> None:
     run(project, TASKS[:1], *GATE)
     project.write("skilled.py", f"{AGENT}\n# better\n")
@@ -94,7 +94,7 @@ def test_a_changed_agent_begins_anew(project: Project) -> None:
     assert (verdict(project)["look"], verdict(project)["pooled"]) == (1, {})
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_another_baseline_begins_anew(project: Project) -> None:
     run(project, TASKS[:1], *GATE)
     run(project, TASKS[:8], "--super-epochs=3")
@@ -105,7 +105,7 @@ def test_another_baseline_begins_anew(project: Project) -> None:
     result.stdout.no_fnmatch_line(f"*{SAME_SUBJECT}*")
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_an_agent_whose_change_cannot_be_noticed_begins_anew(project: Project) -> None:
     project.add_to_conftest(
         "@pytest.fixture\ndef super_agent():\n    from skilled import Skilled\n    return Skilled()\n"
@@ -116,7 +116,7 @@ def test_an_agent_whose_change_cannot_be_noticed_begins_anew(project: Project) -
     result.stdout.no_fnmatch_line(f"*{SAME_SUBJECT}*")
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_only_tasks_under_equal_conditions_count_together(project: Project) -> None:
     run(project, TASKS[:8], *GATE)
     first = project.latest.resolve().name
@@ -125,7 +125,7 @@ def test_only_tasks_under_equal_conditions_count_together(project: Project) -> N
     result.stdout.fnmatch_lines([f"with 33 trials of run {first}, {SAME_SUBJECT}", "look 2 *"])
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_a_run_that_was_killed_counts_but_was_no_look(project: Project) -> None:
     run(project, TASKS[:1], *GATE)
     first = project.latest.resolve().name
@@ -136,7 +136,7 @@ def test_a_run_that_was_killed_counts_but_was_no_look(project: Project) -> None:
     assert verdict(project)["look"] == 1
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_a_run_with_too_many_errors_does_not_count(project: Project) -> None:
     run(project, TASKS[:8], *GATE)
     folder, trials = copy_of(project, project.path / "other"), stored_results(project.latest)
@@ -146,7 +146,7 @@ def test_a_run_with_too_many_errors_does_not_count(project: Project) -> None:
     result.stdout.no_fnmatch_line(f"*{SAME_SUBJECT}*")
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize("subject", [{}, {"agent": "another"}], ids=["same", "other"])
 def test_the_facts_of_a_run_decide_whether_its_trials_count(
     project: Project, subject: dict[str, Any]
@@ -162,7 +162,7 @@ def test_the_facts_of_a_run_decide_whether_its_trials_count(
     assert any(SAME_SUBJECT in line for line in result.outlines) == (not subject)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize("line", ["{", "[]", '{"id": 5}', "[" * 100_000])
 def test_a_damaged_earlier_run_does_not_count(project: Project, line: str) -> None:
     run(project, TASKS[:8], *GATE)
@@ -178,7 +178,7 @@ def test_a_damaged_earlier_run_does_not_count(project: Project, line: str) -> No
 real = real_project
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_a_trial_that_was_taken_over_counts_once_and_its_look_counts(real: pytest.Pytester) -> None:
     ran, _ = run_for_real(real, "--super-epochs=2")
     assert ran.returncode == 1
@@ -199,7 +199,7 @@ def test_a_trial_that_was_taken_over_counts_once_and_its_look_counts(real: pytes
     assert len(read_lines(latest / "results.jsonl")) == 2
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_a_run_that_cannot_tell_prints_the_command_that_goes_on(project: Project) -> None:
     options = (
         "--super-baseline=baseline.json",

@@ -320,7 +320,7 @@ def command(project: pytest.Pytester, *arguments: str) -> pytest.RunResult:
     return project.run(sys.executable, "-c", code, *arguments)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_rescore_grades_the_collected_files_again(project: pytest.Pytester) -> None:
     run(project, "right", "nothing", "link")
     # The test that the agents were graded by was wrong.

@@ -115,7 +115,7 @@ def test_what_asks_for_all_tasks_runs_them(project: Folder, option: str) -> None
     assert regression(project)["not_run"] == 0
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_a_task_that_must_be_solved_runs(project: Folder) -> None:
     project.write("must.txt", NEVER[0])
     result = run(project, "--super-must-solve=must.txt")

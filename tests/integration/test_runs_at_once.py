@@ -76,7 +76,7 @@ def lines(run: Path) -> list[str]:
     return (run / "results.jsonl").read_text().splitlines()
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize("options", [(), ("-n1",)], ids=["", "n1"])
 def test_one_run_is_resumed_twice_at_once(bench: Bench, options: tuple[str, ...]) -> None:
     bench.pytest()

@@ -148,7 +148,7 @@ def test_functions_that_the_experiments_need_are_valid(code: Path) -> None:
     assert printed.endswith("paper: 2 gold runs, 5 functions: 5 valid\n")
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_each_verdict_has_its_evidence(code: Path) -> None:
     names = ["mean", "unused", "tolerated", "first"]
     printed, data = verify(code, names, MEAN, status=1)
@@ -314,7 +314,7 @@ def test_a_paper_that_cannot_be_proven_is_unknown(code: Path) -> None:
     assert printed.startswith("paper: ")
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_other_tasks_are_verified_as_before(code: Path) -> None:
     other = {"id": "other", "set": "expert", "query": "q", "answer": 2, "solution": {"cells": ["1 + 1"]}}
     (code.parent / "other.task.yaml").write_text(yaml.safe_dump(other))

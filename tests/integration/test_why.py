@@ -106,6 +106,7 @@ def test_planted_faults_are_found_at_their_steps(
     assert "lost at step 4 of 10: gold finishes from the state after step 3" in page
 
 
+@pytest.mark.long
 def test_what_cannot_be_told_has_a_reason(lost: LostProject, capsys: pytest.CaptureFixture[str]) -> None:
     lost.add_lost("no_gold", LOOK, 0, solution=None, landmarks=None)
     lost.add_lost("changed", LOOK, 0)
@@ -139,6 +140,7 @@ def test_bad_input_is_one_message(lost: LostProject, capsys: pytest.CaptureFixtu
     assert "there is no run " in capsys.readouterr().err
 
 
+@pytest.mark.long
 def test_a_cell_that_takes_long_and_the_settings_of_the_project_change_nothing(
     lost: LostProject, capsys: pytest.CaptureFixture[str]
 ) -> None:

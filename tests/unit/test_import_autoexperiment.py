@@ -660,7 +660,7 @@ def project(checkout: Checkout, pytester: pytest.Pytester) -> pytest.Pytester:
     return pytester
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_gold_solves_an_imported_paper_and_a_stub_does_not(
     checkout: Checkout, project: pytest.Pytester
 ) -> None:
