@@ -23,7 +23,7 @@ class Agent:
 """
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_all_items_start_from_one_prepared_sandbox(
     pytester: pytest.Pytester, image: str, engine: APIClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -171,7 +171,7 @@ def test_a_snapshot_has_no_settings_of_this_machine(begin: Begin, cache: Path, t
     assert b"secret" not in archive.read_bytes()
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_the_disk_limit_counts_what_the_prefix_wrote_once(begin: Begin) -> None:
     prefix = "!head -c 60M /dev/zero > zeros"
     begin(prefix, disk="100MB")

@@ -492,7 +492,7 @@ def test_only_the_trials_that_a_change_touches_are_paid_and_a_drop_is_found(
     )
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize("what", ["model", "fingerprint"])
 def test_a_model_that_was_replaced_behind_its_name_gives_no_recorded_answers(
     coupled: TalkingProject, openai_environment: OpenAIServer, what: str

@@ -155,6 +155,7 @@ def test_todays_agent_goes_on_from_a_step_and_asks_only_from_there_on(
     assert result.ret == pytest.ExitCode.TESTS_FAILED
 
 
+@pytest.mark.long
 def test_another_model_goes_on_and_a_fork_can_be_forked(project: ForkProject) -> None:
     project.record()
     project.server.reply(execute(RIGHT), execute("print('on')"), SUBMIT.format(41))
@@ -218,6 +219,7 @@ def test_an_agent_that_takes_another_step_is_told(project: ForkProject) -> None:
     assert len(project.server.requests) == 1
 
 
+@pytest.mark.long
 def test_nothing_compares_a_fork_with_whole_trials(
     project: ForkProject, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -728,7 +728,7 @@ def test_separators_of_lines_that_are_none_in_json_arrive(own: tuple[str, Door])
     assert END[name] in stream_of(door, PATHS[name])
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_programs_that_do_not_read_hold_up_no_other_trial(
     gateways: dict[str, Gateway], server: OpenAIServer
 ) -> None:

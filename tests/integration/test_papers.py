@@ -188,7 +188,7 @@ def collected(project: pytest.Pytester, *options: str) -> list[str]:
     return [line.partition("2205.00048_")[2] for line in result.outlines if "2205.00048_" in line]
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_gold_solves_every_item(project: pytest.Pytester) -> None:
     rows = run(project, "gold", "--super-n=1,2,3", "stats.task.yaml")
     assert list(rows) == ["0", "1", "2", "0,1", "0,2", "1,2", "0,1,2"]

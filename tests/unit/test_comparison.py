@@ -294,6 +294,7 @@ def test_an_error_that_a_resumed_run_has_run_again_hides_nothing(is_resumed: boo
     assert [one.id for one in found] == ([] if is_resumed else ["a", "b"])
 
 
+@pytest.mark.long
 def test_several_sets_give_no_more_false_alarms_than_one() -> None:
     chance = random.Random(7)
     sets = ("auto", "expert", "functions", "masked")
