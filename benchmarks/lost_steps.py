@@ -40,6 +40,7 @@ PROJECT = Path(__file__).parents[1]
 FAULT = "%reset -f\nimport os, shutil\nfor name in os.listdir(): shutil.rmtree(name, ignore_errors=True)"
 NULL = REACT.format("submit", "null")
 LEAST_FOUND = 0.9
+AGENT = "react-super"
 # The task of --small.
 QUICK = "vader-icwsm2014_data"
 
@@ -64,23 +65,25 @@ class Experiment:
     sandbox: str
 
     def run(self, cells: dict[str, list[str]], tasks: Iterable[Task], epochs: int = 1) -> None:
+        """First gold, as whoever writes a task does."""
         self.folder.mkdir()
         script = {id: [*(REACT.format("execute", cell) for cell in told), NULL] for id, told in cells.items()}
         (self.folder / "script.json").write_text(json.dumps(script))
         items = [f"{task._path}::{task.id}" for task in tasks]
-        command = [
-            *(sys.executable, "-m", "pytest", "-q", "-n2", "--super-agent=react-super"),
-            *(f"--super-model=scripted:{self.folder}/script.json", f"--super-sandbox={self.sandbox}"),
-            *(f"--super-dir={self.folder}/super", f"--super-epochs={epochs}", *items),
-        ]
-        subprocess.run(command, cwd=PROJECT, env=ENVIRONMENT, stdout=subprocess.DEVNULL, check=False)
+        model = f"--super-model=scripted:{self.folder}/script.json"
+        for agent in (["gold"], [AGENT, model, f"--super-epochs={epochs}"]):
+            command = [
+                *(sys.executable, "-m", "pytest", "-q", "-n2", f"--super-sandbox={self.sandbox}"),
+                *(f"--super-dir={self.folder}/super", f"--super-agent={agent[0]}", *agent[1:], *items),
+            ]
+            subprocess.run(command, cwd=PROJECT, env=ENVIRONMENT, stdout=subprocess.DEVNULL, check=False)
 
     def why(self) -> dict[str, str]:
         """What is told of each trial, by its name."""
         run = (self.folder / "super/runs/latest").resolve()
         start = "from pytest_super.cli import main; raise SystemExit(main())"
         command = [sys.executable, "-c", start, "why", str(run), f"--tasks={PROJECT}/tasks", "-n2"]
-        command += [f"--sandbox={self.sandbox}", f"--dir={self.folder}/why"]
+        command += [f"--sandbox={self.sandbox}", f"--dir={self.folder}/super"]
         told = subprocess.run(
             command, cwd=PROJECT, env=ENVIRONMENT, stdout=subprocess.PIPE, text=True, check=False
         )
@@ -94,7 +97,8 @@ class Experiment:
 
         In all, and the median of the trials: one that its fault ends at once takes far less than gold.
         """
-        trials, tried = self.results("super/runs/2*"), self.results("why/**/runs/2*")
+        trials = [one for one in self.results("super/runs/2*") if one.agent == AGENT]
+        tried = self.results("super/why/**/runs/2*")
         own: defaultdict[str, float] = defaultdict(float)
         taken: defaultdict[str, float] = defaultdict(float)
         for seconds, results in ((own, trials), (taken, tried)):

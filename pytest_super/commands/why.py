@@ -31,6 +31,7 @@ def run(arguments: Namespace) -> int:
     from pytest_super.authoring.why.search import CannotTell
     from pytest_super.authoring.why.trials import searchable, unsolved_trials
     from pytest_super.store.answers import AnswerStore
+    from pytest_super.store.stored_runs import run_folders
     from pytest_super.store.why import Why, write_why
 
     run_folder = run_of(arguments)
@@ -52,7 +53,9 @@ def run(arguments: Namespace) -> int:
     options = pytest_options(arguments)
     # In the same sandboxes as the trials.
     given = {one.partition("=")[0] for one in options}
-    for searched in search_all(trials, [*sandbox_arguments(facts, given), *options], folder):
+    in_others = any(one.startswith("--super-") for one in {*options} - {*sandbox_arguments(facts, ())})
+    stored = [] if in_others else run_folders(arguments.dir)
+    for searched in search_all(trials, [*sandbox_arguments(facts, given), *options], folder, stored):
         refused += isinstance(searched.answer, CannotTell)
         lines = list(answer_lines(searched))
         print(*lines, sep="\n", flush=True)

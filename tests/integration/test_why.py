@@ -130,6 +130,19 @@ def test_what_cannot_be_told_has_a_reason(lost: LostProject, capsys: pytest.Capt
     assert "wrong_gold  cannot tell: gold fails in a fresh sandbox: it does not solve the task\n" in told
 
 
+def test_gold_is_not_run_alone_where_a_stored_run_has_solved_the_task(
+    lost: LostProject, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for id in ("proven", "other"):
+        lost.add_lost(id, READ, ADD, 0)
+    lost.pytester.runpytest("--super-agent=gold", "--super-sandbox=local", "-k", "proven")
+    run = lost.run()
+    status, told = why(run, capsys)
+    assert (status, told.count("not lost: gold finishes with its cells from 3 on")) == (0, 2)
+    first = lost.path / ".super/why" / run.name / "round-1/runs/latest/results.jsonl"
+    assert [json.loads(row)["id"] for row in first.read_text().splitlines()] == ["other"]
+
+
 def test_bad_input_is_one_message(lost: LostProject, capsys: pytest.CaptureFixture[str]) -> None:
     lost.add_lost("solves", READ, ADD, 42)
     run = lost.run()

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from pytest_super.agents.gold import TASKS_EXTRA
 from pytest_super.authoring.tries import run_tries
 from pytest_super.authoring.why.search import Outcome
+from pytest_super.store.json_lines import UNREADABLE
 from pytest_super.store.run_folder import last_results
 from pytest_super.store.step_values import submitted_text
 from pytest_super.store.trajectory import read_trajectory
@@ -24,6 +26,7 @@ if TYPE_CHECKING:
 # Stop reasons of trials that could have gone on.
 LIMITS = ("compute", "wall", "steps", "timeout")
 PLUGIN = "pytest_super.authoring.why.probe"
+GOLD = "gold"
 
 Try = tuple[str, Any]
 """The name of the trial, or of the task if nothing of the trial is in it, and what is tried."""
@@ -50,16 +53,22 @@ class Searched:
 
     def tries(self) -> dict[Any, Try]:
         """By what the search calls it."""
-        result, is_of_task = self.trial.result, self.trial.tries_gold_alone
-        return {probe: (result.id if is_of_task(probe) else result.name, probe) for probe in self.probes}
+        result, alone = self.trial.result, self.trial.gold_alone
+        return {probe: (result.id if probe == alone else result.name, probe) for probe in self.probes}
 
 
-def search_all(trials: Sequence[Searchable], options: Sequence[str], directory: Path) -> Iterator[Searched]:
-    """Each trial as soon as it has an answer. Raises SuperError if nothing can be tried."""
+def search_all(
+    trials: Sequence[Searchable], options: Sequence[str], directory: Path, stored: Sequence[Path] = ()
+) -> Iterator[Searched]:
+    """Each trial as soon as it has an answer. Raises SuperError if nothing can be tried.
+
+    A task that gold has solved in one of the `stored` runs, under the conditions of the trial, is not tried
+    alone again.
+    """
     left = [Searched(trial=one, search=one.search()) for one in trials]
     for one in left:
         one.go_on(None)
-    outcomes: dict[Try, Outcome] = {}
+    outcomes = known_of_gold(trials, stored)
     number = 0
     while left:
         number += 1
@@ -68,6 +77,27 @@ def search_all(trials: Sequence[Searchable], options: Sequence[str], directory: 
             one.go_on({probe: outcomes[tried] for probe, tried in one.tries().items()})
         yield from (one for one in left if one.answer is not None)
         left = [one for one in left if one.answer is None]
+
+
+def known_of_gold(trials: Sequence[Searchable], stored: Sequence[Path]) -> dict[Try, Outcome]:
+    found = {key_of(result): (run, result) for run in stored for result in solved_by_gold(run)}
+    known: dict[Try, Outcome] = {}
+    for trial in trials:
+        if same := found.get(key_of(trial.result)):
+            known[trial.result.id, trial.gold_alone] = outcome_of(*same, trial, trial.gold_alone)
+    return known
+
+
+def key_of(result: TrialResult) -> tuple[str, str, str]:
+    return result.id, result.conditions, result.scoring
+
+
+def solved_by_gold(run: Path) -> list[TrialResult]:
+    """Nothing if the run is another agent's, or cannot be read."""
+    with suppress(*UNREADABLE):
+        if json.loads((run / "run.json").read_bytes())["agent"] == GOLD:
+            return [result for result in last_results(run) if result.solved]
+    return []
 
 
 def try_all(
@@ -95,7 +125,7 @@ def wanted_by_task(
     wanted: dict[str, dict[Try, tuple[Searched, Any]]] = {}
     for one in searched:
         for probe, tried in one.tries().items():
-            if not (tried in known and one.trial.tries_gold_alone(probe)):
+            if not (tried in known and probe == one.trial.gold_alone):
                 wanted.setdefault(one.trial.task.id, {}).setdefault(tried, (one, probe))
     return wanted
 

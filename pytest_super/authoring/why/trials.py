@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
 from pytest_super.authoring.stored_trials import stored_trials, unchanged_task
-from pytest_super.authoring.why.bodies import search_bodies
+from pytest_super.authoring.why.bodies import Kept, search_bodies
 from pytest_super.authoring.why.probe import replayable
 from pytest_super.authoring.why.steps import ALONE, StepSearch
 from pytest_super.errors import SuperError
@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
     from pathlib import Path
 
-    from pytest_super.authoring.why.bodies import Kept
     from pytest_super.authoring.why.search import Search
     from pytest_super.authoring.why.steps import State
     from pytest_super.store.results import TrialResult
@@ -40,8 +39,9 @@ class Searchable(Protocol):
 
     def search(self) -> Search[Any]: ...
 
-    def tries_gold_alone(self, probe: Any) -> bool:
-        """Whether nothing of the trial is in it, so that it counts for all trials of the task."""
+    @property
+    def gold_alone(self) -> Any:
+        """What is tried with nothing of the trial in it, so that it counts for all trials of the task."""
 
     def data_of(self, probe: Any) -> dict[str, Any]:
         """What the plugin needs to try it."""
@@ -76,8 +76,9 @@ class LostTrial:
     def search(self) -> Search[State]:
         return StepSearch(steps=len(self.steps), hit_by=self.hit_by, answer=self.answer).run()
 
-    def tries_gold_alone(self, probe: State) -> bool:
-        return probe == ALONE
+    @property
+    def gold_alone(self) -> State:
+        return ALONE
 
     def data_of(self, probe: State) -> dict[str, Any]:
         return {"trajectory": str(self.trajectory.absolute()), **vars(probe)}
@@ -101,8 +102,9 @@ class LostItem:
     def search(self) -> Search[Kept]:
         return search_bodies([one.target for one in self.task.functions])
 
-    def tries_gold_alone(self, probe: Kept) -> bool:
-        return not probe.bodies
+    @property
+    def gold_alone(self) -> Kept:
+        return Kept(())
 
     def data_of(self, probe: Kept) -> dict[str, Any]:
         return {"collected": str(self.collected.absolute()), **vars(probe)}
