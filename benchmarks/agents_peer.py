@@ -59,7 +59,7 @@ PARTS = {
     "pytest_super.model.gateway": "gateway",
     "kernel.py": "kernels",
     "ipykernel_launcher": "kernels",
-    "import sys sys.path": "bridges of the sandboxes",
+    "sys.path[:]": "bridges of the sandboxes",
     "-m pytest": "controller",
 }
 
@@ -187,7 +187,7 @@ def compare(python: str, size: Size, rounds: int) -> None:
 def figures(runs: Sequence[Measured]) -> str:
     seconds = statistics.median(run.seconds for run in runs)
     memory = max(run.peak.total for run in runs) / MIB
-    last = runs[-1].output.splitlines()[-1]
+    last = runs[-1].output.strip().rpartition("\n")[2]
     parts = json.loads(last) if last.startswith("{") else {}
     shown = "".join(f", {name.replace('_', ' ')} {value:.1f}" for name, value in parts.items())
     used = ", ".join(f"{name} {one:.1f}" for name, one in runs[-1].processor.by_part(PARTS).items())
