@@ -60,6 +60,22 @@ def test_a_fork_is_like_an_interpreter_of_its_own(
         assert one["main"] == "__main__"
 
 
+def test_a_client_that_is_killed_before_it_asks_ends_nobody_else(project: Project) -> None:
+    # Connects in place of the first worker, and is gone.
+    project.add_to_conftest("""
+import socket
+import pytest
+
+@pytest.hookimpl(trylast=True)
+def pytest_xdist_setupnodes(config, specs):
+    path = config.pluginmanager.get_plugin("super-worker-processes").folder / "socket"
+    with socket.socket(socket.AF_UNIX) as client:
+        client.connect(str(path))
+""")
+    project.add_task("right")
+    assert project.run_in_subprocess("-n4").ret == pytest.ExitCode.OK
+
+
 def workers_of(process: int) -> list[int]:
     """The processes below it that run code for xdist, without the server and its clients."""
     found = []

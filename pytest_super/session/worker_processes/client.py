@@ -2,12 +2,16 @@
 
 import json
 import os
+import signal
 import socket
 import sys
 
 
 def main() -> None:
     """Let a fork run the code with our streams, and end with its status."""
+    # These are for the fork, which heeds them in order.
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, signal.SIG_IGN)
     given = {"code": sys.argv[-1], "folder": os.getcwd(), "environment": dict(os.environ)}
     with socket.socket(socket.AF_UNIX) as server:
         server.connect(sys.argv[1])

@@ -60,7 +60,8 @@ def serve(listener: socket.socket) -> None:
                 return
             if descriptor == listener.fileno():
                 client, _ = listener.accept()
-                pid = forked(client)
+                if not (pid := forked(client)):
+                    continue
                 ended = end_of(pid)
                 clients[ended] = clients[client.fileno()] = pid, client
                 poll.register(ended, select.POLLIN)
@@ -94,10 +95,14 @@ def end(descriptor: int, clients: dict[int, tuple[int, socket.socket]], poll: se
 
 
 def forked(client: socket.socket) -> int:
-    """The process of a new worker."""
+    """The process of a new worker; 0 if the client was killed meanwhile."""
     _, streams, _, _ = socket.recv_fds(client, 1, 3)
     with client.makefile("rb") as lines:
-        given = json.loads(lines.readline())
+        line = lines.readline()
+    if not line.endswith(b"\n"):
+        client.close()
+        return 0
+    given = json.loads(line)
     pid = os.fork()
     if not pid:
         work(streams, given)
