@@ -11,7 +11,7 @@ import json
 import os
 import warnings
 from contextlib import suppress
-from functools import cache
+from functools import cache, cached_property
 from importlib.metadata import version
 from threading import Lock
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -128,13 +128,18 @@ class KnownModel:
             keep(["price", self.model, served], is_priced)
         return self._sum(request, served, usage) if is_priced else None
 
-    def _sum(self, request: Mapping[str, Any], served: str | None, usage: Mapping[str, Any]) -> float | None:
-        """litellm's, which includes every discount and tier."""
+    @cached_property
+    def _told_of_prices(self) -> Any:
+        """litellm, which then has the user's prices."""
         litellm = import_litellm()
         if self._prices:
-            litellm.register_model(
-                {self.model: {**self._prices, "litellm_provider": self.provider, "mode": "chat"}}
-            )
+            entry = {**self._prices, "litellm_provider": self.provider, "mode": "chat"}
+            litellm.register_model({self.model: entry})
+        return litellm
+
+    def _sum(self, request: Mapping[str, Any], served: str | None, usage: Mapping[str, Any]) -> float | None:
+        """litellm's, which includes every discount and tier."""
+        litellm = self._told_of_prices
         try:
             return float(
                 litellm.completion_cost(

@@ -76,8 +76,8 @@ def pytest_xdist_setupnodes(config, specs):
     assert project.run_in_subprocess("-n4").ret == pytest.ExitCode.OK
 
 
-def workers_of(process: int) -> list[int]:
-    """The processes below it that run code for xdist, without the server and its clients."""
+def others_of_group(process: int) -> list[int]:
+    """The processes that a controller has started in its group."""
     found = []
     for path in Path("/proc").glob("[0-9]*"):
         try:
@@ -95,7 +95,7 @@ def test_nothing_outlives_a_controller_that_is_killed(project: Project) -> None:
         command, cwd=project.path, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, process_group=0
     )
     until(lambda: list(project.path.glob(".super/runs/*/trials/hang")))
-    assert len(workers_of(process.pid)) > 4
+    assert len(others_of_group(process.pid)) > 4
     process.send_signal(signal.SIGKILL)
     process.wait()
-    until(lambda: not workers_of(process.pid))
+    until(lambda: not others_of_group(process.pid))
