@@ -15,7 +15,8 @@ if TYPE_CHECKING:
     from pytest_super.tasks.solution import GoldCells
     from pytest_super.trial.trial import Trial
 
-
+GOLD = "gold"
+"""Its name."""
 TASKS_EXTRA = (
     " (`pip install 'pytest-super[tasks]'` installs the packages that the shipped tasks import; "
     "the kernel image has them for docker sandboxes)"

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from statistics import fmean
 from typing import TYPE_CHECKING, Any
 
+from pytest_super.agents.gold import GOLD
 from pytest_super.errors import SuperError
 from pytest_super.grading.collected import add_file, contents, read_collected
 from pytest_super.session.grading import COLLECTED, grade_collected
@@ -34,7 +35,6 @@ if TYPE_CHECKING:
     from pytest_super.store.results import TrialResult
     from pytest_super.store.trajectory import Step
 
-GOLD = "gold"
 # The first ends pytest when this process is killed.
 PLUGINS = ("pytest_super.session.end_with_parent", "pytest_super.authoring.verify.gold_run")
 # Exit statuses of pytest when all tests were run, whether or not they passed.

@@ -7,7 +7,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from pytest_super.agents.gold import TASKS_EXTRA
+from pytest_super.agents.gold import GOLD, TASKS_EXTRA
 from pytest_super.authoring.tries import run_tries
 from pytest_super.authoring.why.search import Outcome
 from pytest_super.store.json_lines import UNREADABLE
@@ -26,7 +26,6 @@ if TYPE_CHECKING:
 # Stop reasons of trials that could have gone on.
 LIMITS = ("compute", "wall", "steps", "timeout")
 PLUGIN = "pytest_super.authoring.why.probe"
-GOLD = "gold"
 
 Try = tuple[str, Any]
 """The name of the trial, or of the task if nothing of the trial is in it, and what is tried."""
