@@ -34,7 +34,7 @@ def pytest_unconfigure(config):
     }
     Path(f"{worker}.json").write_text(json.dumps(told))
 """
-SERVER = "pytest_super.session.worker_processes.server"
+SERVER = "forks/server.py"
 
 
 def told(project: Project) -> dict[str, Any]:
@@ -68,7 +68,7 @@ import pytest
 
 @pytest.hookimpl(trylast=True)
 def pytest_xdist_setupnodes(config, specs):
-    path = config.pluginmanager.get_plugin("super-worker-processes").folder / "socket"
+    path = config.pluginmanager.get_plugin("super-worker-processes").server.socket
     with socket.socket(socket.AF_UNIX) as client:
         client.connect(str(path))
 """)
@@ -99,3 +99,38 @@ def test_nothing_outlives_a_controller_that_is_killed(project: Project) -> None:
     process.send_signal(signal.SIGKILL)
     process.wait()
     until(lambda: not others_of_group(process.pid))
+
+
+@pytest.mark.parametrize("workers", ["-n0", "-n2", "-n4"])
+def test_local_kernels_are_forks_of_one_process_whatever_the_workers_are(
+    project: Project, workers: str
+) -> None:
+    project.write("conftest.py", "")
+    project.write("agent.py", TELLS_OF_ITS_KERNEL)
+    for number in range(4):
+        project.add_task(f"right-{number}")
+    assert project.run_in_subprocess(workers).ret == pytest.ExitCode.OK
+    servers = [path.read_text() for path in project.path.glob("server-*")]
+    assert len(servers) == 4
+    (server,) = set(servers)
+    until(lambda: not Path("/proc", server).exists())
+
+
+TELLS_OF_ITS_KERNEL = """
+from pathlib import Path
+
+CELL = '''
+import os
+assert "inside/warm.py" in open("/proc/self/cmdline").read()
+process = os.getpid()
+for _ in range(3):
+    process = open(f"/proc/{process}/stat").read().rpartition(")")[2].split()[1]
+print(process)
+'''
+
+class Agent:
+    def run(self, trial):
+        server = trial.execute(CELL).observation.strip()
+        Path(f"server-{trial.task.id}").write_text(server)
+        trial.submit(42)
+"""

@@ -1,4 +1,4 @@
-"""`python -IS client.py SOCKET -u -c CODE`: what xdist starts in place of an interpreter."""
+"""`python -IS client.py SOCKET … -c CODE`: a program in place of an interpreter that runs the code."""
 
 import json
 import os
@@ -12,7 +12,13 @@ def main() -> None:
     # These are for the fork, which heeds them in order.
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.SIG_IGN)
-    given = {"code": sys.argv[-1], "folder": os.getcwd(), "environment": dict(os.environ)}
+    given = {
+        "code": sys.argv[-1],
+        "arguments": [],
+        "folder": os.getcwd(),
+        "environment": dict(os.environ),
+        "at_end": signal.SIGKILL,
+    }
     with socket.socket(socket.AF_UNIX) as server:
         server.connect(sys.argv[1])
         # First the streams: they come with the first bytes.
@@ -22,7 +28,8 @@ def main() -> None:
         nothing = os.open(os.devnull, os.O_RDWR)
         for stream in (0, 1):
             os.dup2(nothing, stream)
-        status = server.recv(1)
+        with server.makefile("rb") as answer:
+            status = answer.read().partition(b"\n")[2]
     os._exit(status[0] if status else 1)
 
 

@@ -1,0 +1,51 @@
+"""Starts a server of forks."""
+
+from __future__ import annotations
+
+import socket
+import subprocess
+import sys
+import threading
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+SERVER = Path(__file__).with_name("server.py")
+
+
+class ForkServer:
+    """A process of its own. The constructor returns before it is ready."""
+
+    def __init__(
+        self,
+        preparation: str,
+        *,
+        folder: Path,
+        python: str = sys.executable,
+        environment: Mapping[str, str] | None = None,
+        idle_seconds: float = 0.0,
+    ) -> None:
+        """`preparation` is the code that imports what the forks need.
+
+        The process makes its `socket` in the folder, which it removes when it ends: with this object or this
+        process, or, if `idle_seconds` are given, after so many seconds without a fork. Raises OSError.
+        """
+        self.socket = folder / "socket"
+        with socket.socket(socket.AF_UNIX) as listener:
+            listener.bind(str(self.socket))
+            listener.listen(1024)
+            self._process = subprocess.Popen(
+                [python, str(SERVER), str(listener.fileno()), str(idle_seconds), preparation],
+                stdin=subprocess.DEVNULL if idle_seconds else subprocess.PIPE,
+                pass_fds=[listener.fileno()],
+                env=environment,
+                start_new_session=bool(idle_seconds),
+            )
+        threading.Thread(target=self._process.wait, daemon=True).start()
+
+    def close(self) -> None:
+        assert self._process.stdin is not None
+        self._process.stdin.close()
+        self._process.wait()

@@ -1,0 +1,70 @@
+"""The processes of many workers: forks of one that has imported what they need.
+
+Sixteen interpreters that import the same modules take seven seconds of processor time and 800 MiB. xdist
+starts a program for each worker, as always: one that asks for a fork.
+"""
+
+from __future__ import annotations
+
+import shlex
+import sys
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from pytest_super.platform.forks.start import ForkServer
+
+if TYPE_CHECKING:
+    import execnet
+
+CLIENT = Path(__file__).parents[1] / "platform/forks/client.py"
+# Fewer start as fast by themselves.
+FEWEST = 4
+# What `-n` asks for.
+PLAIN = "execmodel=main_thread_only//popen"
+# What a worker imports, but no plugin of pytest: pytest rewrites their assertions when it imports them.
+MODULES = (
+    "execnet",
+    "jupyter_client.session",
+    "pytest",
+    "unittest",
+    "pytest_super.kernel.client",
+    "pytest_super.kernel.providers.local",
+    "pytest_super.metrics.script_runs.trial_runs",
+    "pytest_super.model.gateway_process",
+    "pytest_super.session.activation",
+    "pytest_super.session.kernels",
+    "pytest_super.session.models",
+    "pytest_super.session.papers",
+    "pytest_super.session.runner",
+    "pytest_super.tasks.loading",
+)
+
+
+def can_fork(config: pytest.Config) -> bool:
+    """Whether `-n` asks for many workers, on Linux."""
+    workers = getattr(config.option, "numprocesses", None) or 0
+    return workers >= FEWEST and sys.platform == "linux"
+
+
+class WorkerProcesses:
+    """Starts the server at once, so that it is ready when xdist needs it."""
+
+    def __init__(self) -> None:
+        self.server = ForkServer(
+            f"import {', '.join(MODULES)}", folder=Path(tempfile.mkdtemp(prefix="super-"))
+        )
+
+    @pytest.hookimpl(optionalhook=True)
+    def pytest_xdist_setupnodes(self, specs: list[execnet.XSpec]) -> None:
+        import execnet
+
+        python = shlex.join([sys.executable, "-IS", str(CLIENT), str(self.server.socket)])
+        for place, spec in enumerate(specs):
+            if str(spec) == PLAIN:
+                specs[place] = execnet.XSpec(f"{PLAIN}//python={python}")
+
+    def pytest_unconfigure(self) -> None:
+        self.server.close()
