@@ -53,8 +53,9 @@ def super_kernel():
 
 # By words of their command lines. Forks have that of their server.
 PARTS = {
-    "worker_processes/client.py": "clients of the workers",
-    "worker_processes.server": "workers",
+    "forks/client.py": "clients of the workers",
+    "inside/warm.py": "kernels and their bridges",
+    "forks/server.py": "workers",
     "sys.stdin.readline": "workers",
     "pytest_super.model.gateway": "gateway",
     "kernel.py": "kernels",

@@ -8,7 +8,9 @@ from __future__ import annotations
 from functools import cache
 from pathlib import Path
 
+INSIDE = Path(__file__).parent / "inside"
 # Each imports only modules before it.
+FIRST = ("launcher", "processes", "supervision")
 MODULES = (
     *("frames", "outbox", "message_size", "lookup", "filework"),
     *("processor_time", "process_image", "expected_script", "observer", "bridge"),
@@ -32,7 +34,7 @@ sys.modules["pytest_super.kernel.inside"] = type(sys)("pytest_super.kernel.insid
 launcher, processes = take(), load("processes")
 folder = processes.private_folder()
 load("supervision").supervise([folder, *sys.argv[1:]])
-kernel = processes.KernelProcess(folder, 1, launcher)
+kernel = processes.KernelProcess(folder, 1, launcher, globals().get("start_kernel"))
 for name in {MODULES}:
     module = load(name)
 processes.import_from_standard_library()
@@ -51,6 +53,5 @@ def bridge_source() -> str:
 @cache
 def bridge_program() -> bytes:
     """The bytes that the kernel's client sends before its first frame: the modules that STARTER reads."""
-    names = ("launcher", "processes", "supervision", *MODULES)
-    texts = [(Path(__file__).parent / "inside" / f"{name}.py").read_bytes() for name in names]
+    texts = [(INSIDE / f"{name}.py").read_bytes() for name in (*FIRST, *MODULES)]
     return b"".join(b"%d\n%s" % (len(text), text) for text in texts)

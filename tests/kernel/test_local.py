@@ -11,7 +11,7 @@ import subprocess
 import sys
 import time
 import zipfile
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -34,14 +34,41 @@ if TYPE_CHECKING:
     from pytest_super.tasks.sandbox_spec import SandboxSpec
 
 
+@pytest.fixture(
+    scope="module",
+    params=[
+        "",
+        pytest.param("forks", marks=pytest.mark.skipif(sys.platform != "linux", reason="only on Linux")),
+    ],
+)
+def run(request: pytest.FixtureRequest) -> str:
+    """The run whose sandboxes are forks; none for interpreters of their own."""
+    return request.param and f"{request.param}-{os.getpid()}"
+
+
 @pytest.fixture(scope="module")
-def sandbox_factory() -> Callable[[SandboxSpec], LocalSandbox]:
-    return lambda spec: LocalSandbox(env=spec.env)
+def sandbox_factory(run: str) -> Callable[[SandboxSpec], LocalSandbox]:
+    return lambda spec: LocalSandbox(env=spec.env, run=run)
+
+
+@pytest.fixture
+def sandbox(run: str) -> LocalSandbox:
+    return LocalSandbox(run=run)
 
 
 @pytest.fixture
 def remains() -> Callable[[Sandbox], list[str]]:
-    return lambda sandbox: [str(pid) for pid in marked_processes(getattr(sandbox, "marker", ""))]
+    return lambda sandbox: processes_of(getattr(sandbox, "marker", ""), sandbox.workdir)
+
+
+def processes_of(marker: str, workdir: str) -> list[str]:
+    """Those with the mark, which forks lack, and those that work in a folder of the sandbox."""
+    found = [str(pid) for pid in marked_processes(marker)]
+    for path in Path("/proc").glob("[0-9]*"):
+        with suppress(OSError):
+            if os.readlink(path / "cwd").startswith(workdir):
+                found.append(path.name)
+    return found
 
 
 WHEEL = {
@@ -63,7 +90,7 @@ from pytest_super.kernel.client import Kernel
 from pytest_super.kernel.providers.local import LocalSandbox
 link.OWN_SILENCE_SECONDS = float(sys.argv[1])
 link.PING_SECONDS = link.OWN_SILENCE_SECONDS / 4
-sandbox = LocalSandbox()
+sandbox = LocalSandbox(run=sys.argv[3])
 kernel = Kernel(sandbox)
 kernel.start()
 kernel.execute("import subprocess; child = subprocess.Popen(['setsid', 'sleep', '600'])")
@@ -74,9 +101,11 @@ kernel.execute("while True: pass")
 
 
 @contextmanager
-def host_process(own_silence_seconds: float = 60) -> Iterator[tuple[subprocess.Popen[str], str, str, int]]:
+def host_process(
+    run: str, own_silence_seconds: float = 60
+) -> Iterator[tuple[subprocess.Popen[str], str, str, int]]:
     """A process with a sandbox in which a cell runs, its marker, its working directory and an orphan."""
-    command = [sys.executable, "-c", HOST, str(own_silence_seconds), ORPHAN]
+    command = [sys.executable, "-c", HOST, str(own_silence_seconds), ORPHAN, run]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as host:
         assert host.stdout is not None
         marker, workdir, orphan = host.stdout.readline().split()
@@ -158,8 +187,7 @@ def test_a_python_that_cannot_start_says_why() -> None:
 
 
 @pytest.mark.slow
-def test_the_folder_is_gone_after_close() -> None:
-    sandbox = LocalSandbox()
+def test_the_folder_is_gone_after_close(sandbox: LocalSandbox) -> None:
     with started(sandbox) as kernel:
         kernel.execute("import os; os.mkdir('locked', 0o500); os.mkfifo('pipe')", timeout=30)
         # Deeper than Python's recursion, and with longer paths than the system's calls accept.
@@ -168,8 +196,7 @@ def test_the_folder_is_gone_after_close() -> None:
     assert not Path(sandbox.workdir).parent.exists()
 
 
-def test_a_kept_folder_stays_and_can_be_entered() -> None:
-    sandbox = LocalSandbox()
+def test_a_kept_folder_stays_and_can_be_entered(sandbox: LocalSandbox) -> None:
     with started(sandbox) as kernel:
         kernel.execute("!echo kept > result.txt", timeout=30)
         command = sandbox.keep()
@@ -182,19 +209,18 @@ def test_a_kept_folder_stays_and_can_be_entered() -> None:
         sandbox.keep()
 
 
-def test_a_host_that_is_stopped_for_too_long_leaves_nothing() -> None:
-    with host_process(own_silence_seconds=1) as (host, marker, _, _):
+def test_a_host_that_is_stopped_for_too_long_leaves_nothing(run: str) -> None:
+    with host_process(run, own_silence_seconds=1) as (host, marker, workdir, _):
         # The first ping, after a quarter of a second, tells the bridge how long it is to wait for the next.
         time.sleep(0.6)
         host.send_signal(signal.SIGSTOP)
-        assert until(lambda: not list(marked_processes(marker)))
+        assert until(lambda: not processes_of(marker, workdir))
 
 
 KILLED = "ended with exit code 3: the bridge was killed by signal 9"
 
 
-def test_nothing_outlives_a_killed_bridge() -> None:
-    sandbox = LocalSandbox()
+def test_nothing_outlives_a_killed_bridge(sandbox: LocalSandbox) -> None:
     with started(sandbox) as kernel:
         kernel.execute("import subprocess; child = subprocess.Popen(['setsid', 'sleep', '600'])", timeout=30)
         orphan = int(kernel.execute(ORPHAN, timeout=30).text)
@@ -202,21 +228,21 @@ def test_nothing_outlives_a_killed_bridge() -> None:
         result = kernel.execute("import os, time; os.kill(os.getppid(), 9); time.sleep(600)", timeout=30)
         assert (result.outcome, result.detail) == (Outcome.SANDBOX_LOST, KILLED)
         # Before it is closed: the process that closes it can be killed, too.
-        assert until(lambda: not marked_processes(sandbox.marker) and orphan not in parents())
+        assert until(lambda: not processes_of(sandbox.marker, sandbox.workdir) and orphan not in parents())
         assert until(lambda: not Path(sandbox.workdir).parent.exists())
 
 
-def test_what_removes_the_folders_imports_nothing_from_them(tmp_path: Path) -> None:
+def test_what_removes_the_folders_imports_nothing_from_them(sandbox: LocalSandbox, tmp_path: Path) -> None:
     mark = tmp_path / "imported"
-    with started(LocalSandbox()) as kernel:
+    with started(sandbox) as kernel:
         kernel.write_file("subprocess.py", f"open({str(mark)!r}, 'w')".encode())
         folder = Path(kernel.workdir).parent
     assert until(lambda: not folder.exists())
     assert not mark.exists()
 
 
-def test_a_log_of_any_size_is_not_read_into_memory() -> None:
-    with started(LocalSandbox()) as kernel:
+def test_a_log_of_any_size_is_not_read_into_memory(sandbox: LocalSandbox) -> None:
+    with started(sandbox) as kernel:
         enlarge = f"""
 import os, time
 bridge = os.getppid()
@@ -232,11 +258,12 @@ time.sleep(600)
 
 @pytest.mark.slow
 def test_a_bridge_that_was_stopped_is_lost_even_when_a_large_cell_is_sent(
+    sandbox: LocalSandbox,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(link, "SILENCE_SECONDS", 2)
     monkeypatch.setattr(link, "PING_SECONDS", 0.5)
-    with started(LocalSandbox()) as kernel:
+    with started(sandbox) as kernel:
         bridge = int(kernel.execute("import os; print(os.getppid())", timeout=30).text)
         os.kill(bridge, signal.SIGSTOP)
         result = kernel.execute("#" * 20_000_000)
@@ -245,20 +272,18 @@ def test_a_bridge_that_was_stopped_is_lost_even_when_a_large_cell_is_sent(
 
 
 @pytest.mark.parametrize("stopped", [0, 1, 2])
-def test_a_killed_host_leaves_nothing_even_when_the_bridge_was_stopped(stopped: int) -> None:
-    with host_process() as (host, marker, workdir, orphan):
-        (supervisor,) = [pid for pid in marked_processes(marker) if parents().get(pid) == host.pid]
-        (bridge,) = [pid for pid, parent in parents().items() if parent == supervisor]
-        assert parents()[orphan] == bridge
+def test_a_killed_host_leaves_nothing_even_when_the_bridge_was_stopped(run: str, stopped: int) -> None:
+    with host_process(run) as (host, marker, workdir, orphan):
+        bridge = parents()[orphan]
+        supervisor = parents()[bridge]
         for pid in (bridge, supervisor)[:stopped]:
             os.kill(pid, signal.SIGSTOP)
         host.kill()
-    assert until(lambda: not marked_processes(marker) and orphan not in parents())
+    assert until(lambda: not processes_of(marker, workdir) and orphan not in parents())
     assert until(lambda: not Path(workdir).parent.exists())
 
 
-def test_a_stopped_bridge_does_not_keep_its_sandbox_from_being_closed() -> None:
-    sandbox = LocalSandbox()
+def test_a_stopped_bridge_does_not_keep_its_sandbox_from_being_closed(sandbox: LocalSandbox) -> None:
     with started(sandbox) as kernel:
         orphan = int(kernel.execute(ORPHAN, timeout=30).text)
         os.kill(parents()[orphan], signal.SIGSTOP)

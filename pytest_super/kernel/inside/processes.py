@@ -13,6 +13,9 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
+    # Of the kernel, with its command, its standard error and the folder; returns its process.
+    Start = Callable[[list[str], int, str], int]
+
 # A folder that contains this file is not removed, so that a person can look into it.
 KEEP = ".keep"
 # Positions among the fields of `stat_of`. Times are in ticks: two of the process itself, two of the processes
@@ -72,7 +75,13 @@ def remove_tree(folder: str) -> None:
 class KernelProcess:
     """One kernel process, the address of its sockets and the key that signs its messages."""
 
-    def __init__(self, folder: str, number: int, launcher: str) -> None:
+    def __init__(
+        self,
+        folder: str,
+        number: int,
+        launcher: str,
+        start: Callable[[list[str], int, str], int] | None = None,
+    ) -> None:
         self.key = os.urandom(16).hex()
         self.address = f"{folder}/kernel-{number}"
         program, connection = folder + "/kernel.py", self.address + ".json"
@@ -85,7 +94,8 @@ class KernelProcess:
         self._stderr_end = b""
         # The history's database is a file in HOME, shared by all kernels and slow.
         options = ["-f", connection, "--HistoryManager.enabled=False"]
-        self.pid = spawn([sys.executable, program, *options], write_end, folder)
+        self.pid = (start or spawn)([sys.executable, program, *options], write_end, folder)
+        prefer_as_victim(self.pid)
         os.close(write_end)
         # The count is of the whole group: a kill before this start does not explain this kernel's death.
         self.oom_kills = oom_kills()
@@ -134,9 +144,7 @@ def spawn(command: list[str], stderr: int, folder: str) -> int:
         (os.POSIX_SPAWN_DUP2, stderr, 2),
     ]
     # Not by `subprocess`, whose import would delay the kernel's start.
-    pid = os.posix_spawn(command[0], command, environment, file_actions=actions, setsid=True)
-    prefer_as_victim(pid)
-    return pid
+    return os.posix_spawn(command[0], command, environment, file_actions=actions, setsid=True)
 
 
 def prefer_as_victim(pid: int) -> None:

@@ -7,13 +7,15 @@ import signal
 import socket
 import subprocess
 import tempfile
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from typing import IO, TYPE_CHECKING
 
 from pytest_super.kernel.inside.processes import descendants, kill_all
+from pytest_super.platform.forks.fork import Fork
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
+    from pathlib import Path
 
 # The bridge is killed if it takes longer than this to kill its descendants and end.
 CLOSE_SECONDS = 5.0
@@ -48,7 +50,9 @@ class BridgeProcess:
         env: Mapping[str, str],
         cwd: str | None = None,
         pass_fds: Sequence[int] = (),
+        forks: Path | None = None,
     ) -> None:
+        """With the socket of a process that forks, `command` is the code of a fork and its arguments."""
         self._is_closed = False
         self._end, theirs = socket.socketpair()
         self.stream = SocketStream(self._end)
@@ -56,17 +60,25 @@ class BridgeProcess:
         # Nor a pipe: nobody reads the log before the end, and a full pipe would block the bridge.
         self._log: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115
         # Our copy of their end is closed, or the stream would not end with the bridge.
-        with theirs:
-            self._process = subprocess.Popen(
-                command,
-                cwd=cwd,
-                env=env,
-                stdin=theirs.fileno(),
-                stdout=theirs.fileno(),
-                stderr=self._log,
-                start_new_session=True,
-                pass_fds=pass_fds,
+        with theirs, ExitStack() as if_it_fails:
+            for file in (self._end, self._log):
+                if_it_fails.callback(file.close)
+            stdin, stdout, stderr = streams = (theirs.fileno(), theirs.fileno(), self._log.fileno())
+            self._process: Fork | subprocess.Popen[bytes] = (
+                Fork(forks, command, streams=streams, folder=cwd or ".", environment=env)
+                if forks
+                else subprocess.Popen(
+                    command,
+                    cwd=cwd,
+                    env=env,
+                    stdin=stdin,
+                    stdout=stdout,
+                    stderr=stderr,
+                    start_new_session=True,
+                    pass_fds=pass_fds,
+                )
             )
+            if_it_fails.pop_all()
 
     @property
     def signal(self) -> int | None:

@@ -9,11 +9,14 @@ from __future__ import annotations
 import os
 import secrets
 import shlex
+import sys
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from pytest_super.errors import InfrastructureError
 from pytest_super.kernel.delivery import bridge_source
 from pytest_super.kernel.inside.processes import kill_all
+from pytest_super.kernel.providers import warm_kernels
 from pytest_super.kernel.providers.bridge_process import BridgeProcess
 from pytest_super.kernel.providers.host_environment import allowed_environment, pip_settings
 from pytest_super.kernel.providers.registry import Provider
@@ -41,7 +44,7 @@ class LocalProvider(Provider):
         return None
 
     def make(self, spec: SandboxSpec, settings: SandboxSettings) -> LocalSandbox:
-        return LocalSandbox(spec.env, settings.environment)
+        return LocalSandbox(spec.env, settings.environment, settings.labels.get("run", ""))
 
     def sweep(self) -> None:
         sweep_folders()
@@ -53,8 +56,18 @@ class LocalSandbox:
     name = "local"
     capabilities = Capabilities()
 
-    def __init__(self, env: Mapping[str, str] | None = None, host: Mapping[str, str] = os.environ) -> None:
-        """`env` has the task's own variables, which override those of `host`."""
+    def __init__(
+        self,
+        env: Mapping[str, str] | None = None,
+        host: Mapping[str, str] = os.environ,
+        run: str = "",
+    ) -> None:
+        """`env` has the task's own variables, which override those of `host`.
+
+        The sandboxes of one `run` are forks of one process, where that is possible.
+        """
+        # Python heeds some variables only when it starts.
+        self._run = run if sys.platform == "linux" and not env else ""
         self.marker = secrets.token_hex(16)
         self._folder = SandboxFolder()
         self._env = dict(env or {})
@@ -66,13 +79,27 @@ class LocalSandbox:
     def open(self) -> SocketStream:
         """Start the bridge in a session of its own. Raises InfrastructureError."""
         # The bridge removes the folder too, in case this process is killed.
-        command = [f"{self._venv}/bin/python", "-u", "-c", bridge_source(), str(self._folder.path)]
+        folder = str(self._folder.path)
         try:
             self._folder.make()
-            self._bridge = BridgeProcess(command, cwd=self.workdir, env=self._environment())
+            self._bridge = self._fork(folder) or BridgeProcess(
+                [f"{self._venv}/bin/python", "-u", "-c", bridge_source(), folder],
+                cwd=self.workdir,
+                env=self._environment(),
+            )
         except OSError as error:
             raise InfrastructureError(f"no local sandbox: {error}") from error
         return self._bridge.stream
+
+    def _fork(self, folder: str) -> BridgeProcess | None:
+        """The bridge as a fork, or None where that is not possible. Raises OSError."""
+        if not self._run:
+            return None
+        with suppress(ConnectionError, FileNotFoundError):
+            forks = warm_kernels.socket_of(self._run)
+            command = [warm_kernels.code(), folder]
+            return BridgeProcess(command, cwd=self.workdir, env=self._environment(), forks=forks)
+        return None
 
     def _environment(self) -> dict[str, str]:
         allowed = allowed_environment(self._host)

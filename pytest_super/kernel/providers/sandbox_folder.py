@@ -23,11 +23,11 @@ OPEN_FOLDER = 0o711
 class SandboxFolder:
     """`work`, `home`, `tmp` and the virtual environment `venv` of one sandbox. Only this user can enter."""
 
-    def __init__(self) -> None:
-        """Choose the path; `make` creates it."""
+    def __init__(self, name: str = "") -> None:
+        """Choose the path, by a name of one's own or none; `make` creates it."""
         # Short, because the paths of sockets in it have a limit.
         # Resolved, because cells see the real path of their working directory.
-        self.path = Path(tempfile.gettempdir()).resolve() / f"{PREFIX}{secrets.token_hex(6)}"
+        self.path = Path(tempfile.gettempdir()).resolve() / f"{PREFIX}{name or secrets.token_hex(6)}"
 
     def make(self, environment: Path | None = None) -> None:
         """Create the folder. `environment` is the path of `venv` inside, if it differs. Raises OSError."""
