@@ -109,6 +109,22 @@ def test_forks_have_nothing_of_each_other() -> None:
             assert printed(first, draw).split()[:2] != printed(second, draw).split()[:2]
 
 
+def test_nothing_but_programs_is_reported_as_a_process() -> None:
+    fork = """
+import os, time
+if not (child := os.fork()):
+    time.sleep(1)
+    os._exit(0)
+os.waitpid(child, 0)
+"""
+    with started(LocalSandbox(run=RUN)) as kernel:
+        kernel.write_file("program.py", b"import time; time.sleep(0.5)")
+        assert kernel.execute(fork, timeout=60).processes == []
+        (program,) = kernel.execute("!python program.py", timeout=60).processes or ()
+        assert program.files == {"1": "program.py"}
+        assert is_fork(kernel)
+
+
 def test_a_restarted_kernel_is_an_interpreter_of_its_own() -> None:
     with started(LocalSandbox(run=RUN)) as kernel:
         assert is_fork(kernel)

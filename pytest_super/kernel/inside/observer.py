@@ -67,6 +67,9 @@ class Observer:
         self._own_folder = os.path.realpath(own_folder) + "/"
         self._workdir = os.path.realpath(os.getcwd())
         self._family = Family()
+        # A kernel that is our fork is not a program that somebody has started.
+        own = layout_of(processes.stat_of(os.getpid()))
+        self._own_image = Image(os.getpid(), own) if own else None
         self._processes: dict[int, Process] = {}
         self._watched: dict[int, Process] = {}
         # Pythons are counted apart: a large build starts thousands of other processes that name files.
@@ -168,7 +171,7 @@ class Observer:
             self._report_end(process, now, replaced=True)
             process.stopped = 0.0
         process.image = image = Image(process.pid, layout)
-        above = self._processes[parent].image if parent in self._processes else None
+        above = self._processes[parent].image if parent in self._processes else self._own_image
         image.is_fork = image.is_fork_of(above)
         if image.is_fork or min(self._reported.values()) >= MOST_REPORTS:
             return

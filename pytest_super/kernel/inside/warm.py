@@ -92,6 +92,7 @@ def start_kernel(command: list[str], stderr: int, folder: str) -> int:
     program = command[1]
     # ipykernel has read the variable JPY_PARENT_PID when it was imported.
     sys.argv = [*command[1:], f"--IPKernelApp.parent_handle={os.getppid()}"]
+    sys.orig_argv = [sys.executable, *sys.argv]
     sys.path.insert(0, folder)
     for name in [name for name in sys.modules if name == "warm" or name.startswith("pytest_super")]:
         del sys.modules[name]
