@@ -84,7 +84,7 @@ def control(config: pytest.Config, run: Run) -> None:
     from pytest_super.session.controller import Controller
     from pytest_super.session.live import LiveRun
     from pytest_super.session.terminal_summary import TerminalSummary
-    from pytest_super.session.worker_processes import WorkerProcesses, can_fork
+    from pytest_super.session.worker_processes import WorkerProcesses, are_many
     from pytest_super.session.workers import Workers
 
     controller = Controller(config, run)
@@ -95,7 +95,7 @@ def control(config: pytest.Config, run: Run) -> None:
         "super-controller": controller,
         "super-live": LiveRun(config, controller),
     }
-    if can_fork(config):
+    if are_many(config):
         plugins["super-worker-processes"] = WorkerProcesses()
     for name, plugin in plugins.items():
         config.pluginmanager.register(plugin, name)

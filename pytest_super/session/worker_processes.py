@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from pytest_super.platform.forks.start import ForkServer
+from pytest_super.platform.forks.start import ForkServer, can_fork
 
 if TYPE_CHECKING:
     import execnet
@@ -43,10 +43,10 @@ MODULES = (
 )
 
 
-def can_fork(config: pytest.Config) -> bool:
-    """Whether `-n` asks for many workers, on Linux."""
+def are_many(config: pytest.Config) -> bool:
+    """Whether `-n` asks for so many workers that forks are worth it, and they are possible here."""
     workers = getattr(config.option, "numprocesses", None) or 0
-    return workers >= FEWEST and sys.platform == "linux"
+    return workers >= FEWEST and can_fork()
 
 
 class WorkerProcesses:

@@ -9,7 +9,6 @@ from __future__ import annotations
 import os
 import secrets
 import shlex
-import sys
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
@@ -23,6 +22,7 @@ from pytest_super.kernel.providers.registry import Provider
 from pytest_super.kernel.providers.sandbox_folder import SandboxFolder, sweep_folders
 from pytest_super.kernel.sandbox import Capabilities, WritableFolders
 from pytest_super.platform import MARKER, marked_processes
+from pytest_super.platform.forks.start import can_fork
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -67,7 +67,7 @@ class LocalSandbox:
         The sandboxes of one `run` are forks of one process, where that is possible.
         """
         # Python heeds some variables only when it starts.
-        self._run = run if sys.platform == "linux" and not env else ""
+        self._run = run if can_fork() and not env else ""
         self.marker = secrets.token_hex(16)
         self._folder = SandboxFolder()
         self._env = dict(env or {})

@@ -23,6 +23,7 @@ PREPARATION = f"""
 exec(open({str(INSIDE / "warm.py")!r}).read())
 prepare({str(INSIDE)!r}, {(*FIRST, *MODULES)!r})
 """
+# The first line of a fork: what its starter uses in place of two functions.
 BEGIN = "compile, start_kernel = __import__('sys').modules['warm'].begin()\n"
 
 

@@ -21,6 +21,7 @@ from contextlib import suppress
 from types import ModuleType
 from typing import Any, NamedTuple
 
+assert sys.platform == "linux"
 # Sent to the whole group of processes. They end those who need the forks, and so the server.
 MEANT_FOR_OTHERS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
@@ -63,14 +64,15 @@ def serve(listener: socket.socket, idle: float) -> None:
                     forks[fork.ended] = forks[fork.client.fileno()] = fork
                     poll.register(fork.ended, select.POLLIN)
                     poll.register(fork.client, select.POLLIN)
-            elif descriptor in forks:
-                fork = forks.pop(descriptor)
+            elif fork := forks.pop(descriptor, None):
                 poll.unregister(descriptor)
-                if descriptor == fork.ended:
-                    end(fork)
-                    kill_orphans({each.pid for each in forks.values()})
-                elif fork.ended in forks:
+                if descriptor != fork.ended:
                     signal.pidfd_send_signal(fork.ended, fork.at_end)
+                    continue
+                if forks.pop(fork.client.fileno(), None):
+                    poll.unregister(fork.client)
+                end(fork)
+                kill_orphans({each.pid for each in forks.values()})
 
 
 def forked(client: socket.socket) -> Fork | None:
@@ -78,17 +80,18 @@ def forked(client: socket.socket) -> Fork | None:
     _, streams, _, _ = socket.recv_fds(client, 1, 3)
     with client.makefile("rb") as lines:
         line = lines.readline()
-    if not line.endswith(b"\n"):
-        client.close()
-        return None
-    given = json.loads(line)
-    pid = os.fork()
+    is_gone = not line.endswith(b"\n")
+    given = {} if is_gone else json.loads(line)
+    pid = -1 if is_gone else os.fork()
     if not pid:
         work(streams, given)
         # Only what the fork has forked itself comes here, and ends as an interpreter does.
         sys.exit()
     for stream in streams:
         os.close(stream)
+    if is_gone:
+        client.close()
+        return None
     with suppress(OSError):
         client.sendall(b"%d\n" % pid)
     return Fork(pid, os.pidfd_open(pid), client, given["at_end"])

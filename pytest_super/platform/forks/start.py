@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import socket
 import subprocess
 import sys
 import threading
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,6 +15,15 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 SERVER = Path(__file__).with_name("server.py")
+
+
+def can_fork() -> bool:
+    """Whether the system tells the end of a process by a descriptor, as Linux 5.3 and later do."""
+    if sys.platform == "linux":
+        with suppress(OSError):
+            os.close(os.pidfd_open(os.getpid()))
+            return True
+    return False
 
 
 class ForkServer:
@@ -36,9 +47,13 @@ class ForkServer:
         with socket.socket(socket.AF_UNIX) as listener:
             listener.bind(str(self.socket))
             listener.listen(1024)
+            nothing = subprocess.DEVNULL if idle_seconds else None
             self._process = subprocess.Popen(
                 [python, str(SERVER), str(listener.fileno()), str(idle_seconds), preparation],
-                stdin=subprocess.DEVNULL if idle_seconds else subprocess.PIPE,
+                stdin=nothing or subprocess.PIPE,
+                # Whoever reads our output must not wait for the end of a process that ends later.
+                stdout=nothing,
+                stderr=nothing,
                 pass_fds=[listener.fileno()],
                 env=environment,
                 start_new_session=bool(idle_seconds),
