@@ -39,17 +39,20 @@ class Workers:
     # optionalhook: with `-p no:xdist` pytest does not know the hook.
     @pytest.hookimpl(optionalhook=True)
     def pytest_configure_node(self, node: Any) -> None:
+        """Raises pytest.UsageError."""
         node.workerinput["super"] = self.run.to_worker()
         # The workers of `-n` are on this machine.
         if not node.config.option.numprocesses:
             self.prepare(node)
 
     def prepare(self, node: Any) -> None:
-        """Let a worker that can be anywhere reach the run's gateway."""
+        """Let a worker that can be anywhere reach the run's gateway. Raises pytest.UsageError."""
         # Not at the top, for the many runs without such workers.
         from pytest_super.model.gateway_process import place
         from pytest_super.model.relay import Relay
+        from pytest_super.session.nodes import refuse_unfit
 
+        refuse_unfit(node, self.run)
         relay = Relay(node.gateway, partial(running_gateway, self.controller.config, self.run))
         node.workerinput[RELAY] = relay.channel, place()
 

@@ -1,4 +1,4 @@
-"""Workers on other machines: all ask one gateway.
+"""Workers on other machines: all ask one gateway, and machines that cannot take part are refused.
 
 A machine is a Python with a folder of temporary files of its own, in which the gateway's socket is not.
 """
@@ -191,3 +191,35 @@ def is_group(process: int) -> bool:
     except ProcessLookupError:
         return False
     return True
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        (
+            "import os.path\nos.path.isdir = lambda _: False",
+            "it does not see */.super, where this machine writes the results: put the project on *",
+        ),
+        (
+            "from importlib import metadata\nclass Old: version = '0.0.1'\n"
+            "metadata.distributions = lambda **_: [Old]",
+            "its *python* has pytest-super 0.0.1, this machine's pytest-super *: install the same on both",
+        ),
+        (
+            "import time\nnow = time.time\ntime.time = lambda: now() + 600",
+            "its clock is 600 s ahead, so results would have wrong times, *: set the clocks, *",
+        ),
+        ("import time\nnow = time.time\ntime.time = lambda: now() - 600", "its clock is 600 s behind, *"),
+    ],
+    ids=["folder", "version", "clock ahead", "clock behind"],
+)
+def test_a_machine_that_cannot_take_part_is_refused_before_the_first_trial(
+    asking: Project, openai_server: OpenAIServer, temporary: Path, changes: str, message: str
+) -> None:
+    options: tuple[Any, ...] = ("-d", "--tx=popen", machine(temporary, "node7", changes))
+    result = asking.run_in_subprocess(MODEL, *options)
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    result.stderr.fnmatch_lines([f"ERROR: node7 cannot have a worker of the run: {message}"])
+    assert "Traceback" not in result.stdout.str() + result.stderr.str()
+    assert not openai_server.requests
+    assert not list((asking.path / ".super").rglob("*"))
