@@ -5,20 +5,26 @@ Usage: python benchmarks/door.py [--small] [--calls 200] [--words 100] [--turns 
 A program in a sandbox asks a local provider in each protocol, with the conversation of an agent after some
 turns: directly and through the door, by turns. The door is all that is between: the sandbox's endpoint, the
 stream to the host, the trial's budget, and the gateway with its ledger. The client is the same for both.
+
+The last row is of a worker that reaches the gateway through its controller, as on another machine, over one
+that uses the gateway's socket. The network between machines is not in it.
 """
 
 from __future__ import annotations
 
 import argparse
+import inspect
 import json
 import os
 import statistics
 import tempfile
 import uuid
 from contextlib import closing, contextmanager
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import execnet
 from model_server import serving
 from rows import HEADER, print_row
 
@@ -26,6 +32,7 @@ from pytest_super.kernel.conformance.support import started
 from pytest_super.kernel.providers.local import LocalSandbox
 from pytest_super.model.client import GatewayModel
 from pytest_super.model.gateway_process import Gateway
+from pytest_super.model.relay import Relay
 from pytest_super.model.settings import ModelSettings
 from pytest_super.tasks.task import Limits
 from pytest_super.trial.budget import Budget
@@ -34,9 +41,12 @@ from pytest_super.trial.model_endpoint import ModelEndpoint
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from pytest_super.kernel.client import Kernel
+    from execnet import Channel
 
-WANTED_MS = 15.0
+    from pytest_super.kernel.client import Kernel
+    from pytest_super.model.relay import AnyGateway
+
+WANTED_MS, WANTED_RELAYED_MS = 15.0, 5.0
 MODELS = {
     "/v1/chat/completions": "openai/gpt-4o",
     "/v1/responses": "openai/gpt-4o",
@@ -103,6 +113,51 @@ def measure(kernel: Kernel, url: str, path: str, calls: int, turns: int) -> list
     return seconds
 
 
+def worker(channel: Channel) -> None:
+    """Runs in a worker: sends the seconds of calls by the gateway's socket, and through the controller."""
+    import time
+
+    from pytest_super.model.client import GatewayModel
+    from pytest_super.model.gateway_process import Gateway
+    from pytest_super.model.relay import RelayedGateway
+    from pytest_super.model.settings import ModelSettings
+
+    given, run_id, controller, messages, calls = channel.receive()
+    settings = ModelSettings(**given)
+    own = Gateway(run_id, settings, "t0ken")
+    ways: tuple[AnyGateway, ...] = (own, RelayedGateway(settings, controller))
+    seconds: list[list[float]] = [[], []]
+    for _ in range(calls):
+        for gateway, took in zip(ways, seconds, strict=True):
+            model = GatewayModel(
+                gateway, task="t", epoch=1, rerun=0, token_limit=lambda: 10**9, cost_limit=None
+            )
+            began = time.perf_counter()
+            model.complete(messages)
+            took.append(time.perf_counter() - began)
+    own.close()
+    channel.send(seconds)
+
+
+def measure_relayed(folder: Path, calls: int, turns: int) -> tuple[float, float]:
+    """The median milliseconds of a call by the socket, and through the controller."""
+    settings = ModelSettings(
+        name="openai/gpt-4o", parameters={}, max_cost=None, calls=str(folder / "calls.jsonl"), record=None
+    )
+    node = execnet.makegateway("popen//execmodel=main_thread_only")
+    code = f"from __future__ import annotations\n{inspect.getsource(worker)}\nworker(channel)"
+    with closing(Gateway(f"bench-{uuid.uuid4().hex[:8]}", settings, "t0ken")) as gateway:
+        gateway.connect().close()
+        channel = node.remote_exec(code)
+        controller = Relay(node, lambda: gateway).channel
+        messages = request_of("/v1/chat/completions", turns)["messages"]
+        channel.send((asdict(settings), gateway.run_id, controller, messages, calls))
+        by_socket, relayed = channel.receive()
+        channel.waitclose()
+    node.exit()
+    return statistics.median(by_socket) * 1000, statistics.median(relayed) * 1000
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
@@ -138,6 +193,13 @@ def main() -> None:
                 peer=f"{peer:.1f} ms",
                 wanted=f"{WANTED_MS:.0f} ms",
             )
+        by_socket, relayed = measure_relayed(Path(name), calls, options.turns)
+        print_row(
+            "a call through the controller: its cost over one by the gateway's socket",
+            f"{relayed - by_socket:.1f} ms ({relayed:.1f} ms)",
+            peer=f"{by_socket:.1f} ms",
+            wanted=f"{WANTED_RELAYED_MS:.0f} ms",
+        )
 
 
 if __name__ == "__main__":

@@ -76,7 +76,7 @@ class Caller:
         self.settings = settings
         self.provider = provider
         self.retry = retry
-        self.ledger = Ledger(Path(settings.calls), settings.max_cost, settings.machines)
+        self.ledger = Ledger(Path(settings.calls), settings.max_cost)
         self.recorded = recorded_trials(settings)
         self.under_way: dict[str, set[ModelCall]] = defaultdict(set)
         """By the names of trials."""

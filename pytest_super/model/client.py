@@ -26,9 +26,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from pytest_super.model.completion import Message
-    from pytest_super.model.gateway_process import Gateway
     from pytest_super.model.protocols.route import Route
-    from pytest_super.model.wire import Connection, Line
+    from pytest_super.model.relay import AnyGateway
+    from pytest_super.model.wire import Line
 
 # Seconds. All retries of a call take less; one that waits longer for the rate limit of others is given up.
 LONGEST_CALL = 3600.0
@@ -43,7 +43,7 @@ class GatewayModel:
 
     def __init__(
         self,
-        gateway: Gateway,
+        gateway: AnyGateway,
         *,
         task: str,
         epoch: int,
@@ -95,7 +95,7 @@ class GatewayModel:
         self,
         route: Route,
         body: bytes,
-        opened: Callable[[Connection], None] = lambda _: None,
+        opened: Callable[[Callable[[], None]], None] = lambda _: None,
         relay: Callable[[bytes], None] = lambda _: None,
         headers: Mapping[str, str] | None = None,
         *,

@@ -1,4 +1,4 @@
-"""The gateway: one process per machine and run, through which every call of a model goes.
+"""The gateway: one process per run, through which every call of a model goes.
 
 `gateway_process` starts it, gives it a lock to hold, and writes its settings and its token to its standard
 input. It ends when nobody needs it any more: the process that started it keeps its standard input open, and
@@ -22,7 +22,7 @@ from pytest_super.kernel.inside.supervision import refuse_tracers
 from pytest_super.model.caller import Caller
 from pytest_super.model.gateway_server import GatewayServer
 from pytest_super.model.provider import NoModel
-from pytest_super.model.rate_limit import FIRST, HEAD_START, HIGHEST, RateLimiter
+from pytest_super.model.rate_limit import HEAD_START, RateLimiter
 from pytest_super.model.retry import RetryPolicy
 from pytest_super.model.settings import SCRIPTED, ModelSettings
 
@@ -110,15 +110,9 @@ def make_provider(settings: ModelSettings) -> ModelProvider:
 
 def make_caller(settings: ModelSettings) -> Caller:
     """Raises OSError if calls cannot be booked, SuperError if a script is wrong."""
-    first, highest = (max(1, calls // settings.machines) for calls in (FIRST, HIGHEST))
-    limiter = RateLimiter(first, highest, HEAD_START)
-    retry = RetryPolicy(limiter, has_answers=lambda: has_answers(Path(settings.calls).parent))
+    calls = Path(settings.calls)
+    retry = RetryPolicy(RateLimiter(head_start=HEAD_START), has_answers=lambda: calls.stat().st_size > 0)
     return Caller(settings, make_provider(settings), retry)
-
-
-def has_answers(folder: Path) -> bool:
-    """Whether a gateway of the run has booked an answer; each of its machines has a file of calls there."""
-    return any(path.stat().st_size for path in folder.glob("calls*.jsonl"))
 
 
 if __name__ == "__main__":

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, BinaryIO
 
 from pytest_super.model.completion import ModelError
 from pytest_super.model.wire import EVENTS, LAST, Connection
+from pytest_super.platform import host
 from pytest_super.store.json_lines import to_line
 
 if TYPE_CHECKING:
@@ -35,7 +36,7 @@ LONGEST_FOLDER = 50
 
 
 class Gateway:
-    """The connection of one process to the gateway of its run; all processes of a machine share the gateway.
+    """The connection of one process to the gateway of its run; all processes in one place share the gateway.
 
     `start` returns at once, so that the gateway starts while the first sandbox does.
     """
@@ -116,19 +117,19 @@ class Gateway:
         body: bytes,
         left: Callable[[], float],
         hear: Callable[[Line], None] = lambda _: None,
-        opened: Callable[[Connection], None] = lambda _: None,
+        opened: Callable[[Callable[[], None]], None] = lambda _: None,
     ) -> Line:
         """What the gateway's last line says; `hear` gets the lines before it.
 
         A gateway that died or hangs is replaced, and asked again unless it has begun a stream. `left` returns
         the seconds left, which can rise, and raises an exception that ends the request when there are none.
-        So does `opened`, which is called before each try. Raises ModelError.
+        So does `opened`, which gets before each try what breaks it off. Raises ModelError.
         """
         request = {**request, "sign_of_life": self._longest_silence / SIGNS_OF_LIFE}
         is_stream = False
         for _ in range(MAX_STARTS):
             with closing(self.connect()) as connection:
-                opened(connection)
+                opened(connection.break_off)
                 # A start of the gateway takes seconds, after which the call can be too late.
                 left()
                 try:
@@ -220,12 +221,20 @@ class Gateway:
             self._starter_pipes.pop().close()
 
 
+def place() -> str:
+    """Processes in the same place see the same sockets: one machine, one folder of temporary files."""
+    status = temporary_folder().stat()
+    return f"{host().host_id()}/{status.st_dev}/{status.st_ino}"
+
+
+def temporary_folder() -> Path:
+    temporary = Path(tempfile.gettempdir())
+    return temporary if len(str(temporary)) <= LONGEST_FOLDER else Path("/tmp")
+
+
 def private_folder(run_id: str) -> Path:
     """The folder of the run's gateway, accessible to this user alone. Raises ModelError."""
-    temporary = Path(tempfile.gettempdir())
-    if len(str(temporary)) > LONGEST_FOLDER:
-        temporary = Path("/tmp")
-    parent = temporary / f"pytest-super-{os.getuid()}"
+    parent = temporary_folder() / f"pytest-super-{os.getuid()}"
     folder = parent / run_id
     try:
         for path in (parent, folder):

@@ -92,16 +92,9 @@ def why_too_small(name: str, limit: Limit, needed: float) -> str:
     return f"the first request alone needs {amounts}: raise limits.{name} or shorten the prompt"
 
 
-def run_cost_limit(max_cost: float | None, machines: int) -> Limit:
-    where = f" on each of its {machines} machines" if machines > 1 else ""
-
-    def error(limit: Limit, _needed: float) -> ModelCallError:
-        cost = f"the run has cost ${limit.used:.4f} of the ${limit.amount:g} allowed{where}"
-        return ModelCallError(Failure.RUN_COST, f"{cost}: raise --super-max-cost to go on")
-
-    limit = Limit(error)
-    limit.allow(None if max_cost is None else max_cost / machines)
-    return limit
+def run_cost_error(limit: Limit, _needed: float) -> ModelCallError:
+    cost = f"the run has cost ${limit.used:.4f} of the ${limit.amount:g} allowed"
+    return ModelCallError(Failure.RUN_COST, f"{cost}: raise --super-max-cost to go on")
 
 
 @dataclass(kw_only=True)
@@ -131,9 +124,10 @@ class Account:
 class Ledger:
     """The accounts of a run, by trial, backed by an append-only file with a line for each answer."""
 
-    def __init__(self, path: Path, max_cost: float | None, machines: int = 1) -> None:
+    def __init__(self, path: Path, max_cost: float | None) -> None:
         """Raises OSError if the file cannot be written: that must be known before the first call is paid."""
-        self.cost = run_cost_limit(max_cost, machines)
+        self.cost = Limit(run_cost_error)
+        self.cost.allow(max_cost)
         self.usage = NO_USAGE
         self._accounts: dict[str, Account] = {}
         for line in read_lines(path):

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 # Seconds that all other calls wait for the first answer: a wrong key then costs one request and not sixteen.
 HEAD_START = 5.0
 
-# Calls at once, in a run on one machine: at its start, and at most.
+# Calls at once: at the start of a run, and at most.
 FIRST, HIGHEST = 32, 256
 
 
@@ -22,7 +22,7 @@ def loop_time() -> float:
 
 
 class RateLimiter:
-    """One limit for all trials of a machine: additive increase, multiplicative decrease.
+    """One limit for all trials of a run: additive increase, multiplicative decrease.
 
     When the provider says "too many", the limit becomes half of the calls that were really under way. It
     grows by one whenever as many calls as the limit have succeeded. Belongs to one event loop.

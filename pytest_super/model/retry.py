@@ -50,7 +50,7 @@ class RetryPolicy:
 
     A call is tried at most MAX_TRIES times, and not again once its pauses and its retries have taken
     MAX_SECONDS; time spent waiting for a slot of the rate limiter does not count. `draw` returns a number in
-    [0, 1). `has_answers` says whether other gateways of the run, or an earlier one, have had an answer.
+    [0, 1). `has_answers` says whether an earlier gateway of the run has had an answer.
     """
 
     def __init__(

@@ -28,8 +28,6 @@ class ModelSettings:
     """Whether a call that is not among these fails; otherwise the model is asked."""
     is_fork: bool = False
     """Whether each trial begins with all answers of the one that is there, and only then asks the model."""
-    machines: int = 1
-    """The run's machines. Each has a gateway, which gets an equal part of the run's limits."""
 
 
 @dataclass(frozen=True, kw_only=True)

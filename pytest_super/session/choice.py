@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
     import pytest
 
-    from pytest_super.model.gateway_process import Gateway
+    from pytest_super.model.relay import AnyGateway
     from pytest_super.session.run import Run
     from pytest_super.store.results import TrialResult
 
@@ -58,7 +58,7 @@ def choose_by_model(
         return {trials[0].id: epoch for trials, epoch in zip(items, epochs, strict=True)}
 
 
-def chosen_epoch(gateway: Gateway, trials: Sequence[TrialResult], folder: Path) -> int:
+def chosen_epoch(gateway: AnyGateway, trials: Sequence[TrialResult], folder: Path) -> int:
     from pytest_super.model.client import GatewayModel
 
     model = GatewayModel(

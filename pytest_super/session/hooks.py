@@ -13,7 +13,6 @@ from pytest_super.gates import Selected
 from pytest_super.session.collection import TaskFile
 from pytest_super.session.comparable import note_comparable, refuse_few, selected_of
 from pytest_super.session.item import STORED, TaskItem
-from pytest_super.session.machines import join
 from pytest_super.session.outcome import judge, status
 from pytest_super.session.packages import refuse_missing_packages, refuse_to_run
 from pytest_super.session.resume import RESUMED_RUN
@@ -77,8 +76,6 @@ class Session:
             config.workeroutput[HINTS] = self.hints  # type: ignore[attr-defined]
             # Only for xdist, whose workers always have the next item in advance.
             pair_long_with_short(items, config.stash[RUN].expected_seconds)
-            if items:
-                join(config.stash[RUN].path)
         run = config.stash[RUN]
         if run.settings.epochs.is_adaptive:
             try:

@@ -1,7 +1,8 @@
-"""The model of a trial: the run's model, reached through the machine's gateway, with the trial's limits."""
+"""The model of a trial: the run's model, reached through the run's gateway, with the trial's limits."""
 
 from __future__ import annotations
 
+from threading import Lock
 from typing import TYPE_CHECKING
 
 import pytest
@@ -10,13 +11,16 @@ from pytest_super.session.run import RUN
 
 if TYPE_CHECKING:
     from pytest_super.model.completion import Model
-    from pytest_super.model.gateway_process import Gateway
+    from pytest_super.model.relay import AnyGateway
     from pytest_super.session.item import TaskItem
     from pytest_super.session.run import Run
     from pytest_super.trial.budget import Budget
 
 # This process's connection to the gateway.
-GATEWAY: pytest.StashKey[Gateway] = pytest.StashKey()
+GATEWAY: pytest.StashKey[AnyGateway] = pytest.StashKey()
+# The key of a worker's input under which it gets a channel to the controller, and the controller's place.
+RELAY = "super_relay"
+LOCK = Lock()
 
 
 def open_model(item: TaskItem, budget: Budget) -> Model | None:
@@ -44,13 +48,25 @@ def open_model(item: TaskItem, budget: Budget) -> Model | None:
     return model
 
 
-def running_gateway(config: pytest.Config, run: Run) -> Gateway:
-    """This process's connection to the machine's gateway, made at first use. Raises ModelError."""
-    if GATEWAY not in config.stash:
-        from pytest_super.model.gateway_process import Gateway
+def running_gateway(config: pytest.Config, run: Run) -> AnyGateway:
+    """This process's connection to the run's gateway, made at first use. Raises ModelError."""
+    # The controller calls this in the threads of workers' calls.
+    with LOCK:
+        if GATEWAY not in config.stash:
+            gateway = gateway_of(config, run)
+            gateway.start()
+            config.stash[GATEWAY] = gateway
+            config.add_cleanup(gateway.close)
+        return config.stash[GATEWAY]
 
-        gateway = Gateway(run.id, run.model_settings(), run.gateway_token)
-        gateway.start()
-        config.stash[GATEWAY] = gateway
-        config.add_cleanup(gateway.close)
-    return config.stash[GATEWAY]
+
+def gateway_of(config: pytest.Config, run: Run) -> AnyGateway:
+    """Raises ModelError."""
+    from pytest_super.model.gateway_process import Gateway, place
+
+    controller, its_place = getattr(config, "workerinput", {}).get(RELAY, (None, ""))
+    if controller is None or its_place == place():
+        return Gateway(run.id, run.model_settings(), run.gateway_token)
+    from pytest_super.model.relay import RelayedGateway
+
+    return RelayedGateway(run.model_settings(), controller)

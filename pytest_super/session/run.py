@@ -15,7 +15,6 @@ from pytest_super.errors import SuperError
 from pytest_super.kernel.providers.registry import AUTO, Choice, choose_provider, find_provider
 from pytest_super.model.settings import ModelSettings
 from pytest_super.session.comparability import subject_of
-from pytest_super.session.machines import calls_file, machines, this_machine
 from pytest_super.store.results import FORMAT, read_results
 from pytest_super.store.run_folder import new_run_id
 from pytest_super.store.stored_runs import find_run
@@ -34,8 +33,6 @@ class Run:
     sandbox: str | None
     """The name of a provider; None if only the project's own hook makes sandboxes."""
     sandbox_note: str
-    machine: str
-    """The machine of the controller."""
     subject: dict[str, Any]
     """What is tried: the agent with its code, the model, and their parameters."""
     expected_seconds: dict[str, float]
@@ -79,12 +76,11 @@ class Run:
             name=settings.model,
             parameters=dict(settings.model_parameters),
             max_cost=settings.max_cost,
-            calls=str(calls_file(self.path, self.machine)),
+            calls=str(self.path / "calls.jsonl"),
             record=str(self.path / "trials") if settings.is_recorded else None,
             answers=settings.answers or None,
             needs_answers=settings.needs_answers,
             is_fork=bool(settings.forked_from),
-            machines=machines(self.path),
         )
 
     def junit_facts(self) -> dict[str, Any]:
@@ -134,7 +130,6 @@ def open_run(config: pytest.Config, settings: Settings) -> Run:
         id=new_run_id(),
         sandbox=sandbox,
         sandbox_note=note,
-        machine=this_machine(),
         subject=subject_of(settings, config.invocation_params.dir, config.rootpath),
         resumed=str(run_named(settings.directory, settings.resume)) if settings.resume else "",
         expected_seconds=seconds_of_latest(settings.directory),

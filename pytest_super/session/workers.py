@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections import Counter
 from contextlib import suppress
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from pytest_super.errors import InfrastructureError
 from pytest_super.kernel.providers.registry import find_provider
+from pytest_super.session.models import RELAY, running_gateway
 from pytest_super.session.outcome import REQUEUED, is_task, trial_of, trouble_after
 from pytest_super.session.run import HINTS, REFUSED
 
@@ -37,7 +39,22 @@ class Workers:
     # optionalhook: with `-p no:xdist` pytest does not know the hook.
     @pytest.hookimpl(optionalhook=True)
     def pytest_configure_node(self, node: Any) -> None:
+        """Raises pytest.UsageError."""
         node.workerinput["super"] = self.run.to_worker()
+        # The workers of `-n` are on this machine.
+        if not node.config.option.numprocesses:
+            self.prepare(node)
+
+    def prepare(self, node: Any) -> None:
+        """Let a worker that can be anywhere reach the run's gateway. Raises pytest.UsageError."""
+        # Not at the top, for the many runs without such workers.
+        from pytest_super.model.gateway_process import place
+        from pytest_super.model.relay import Relay
+        from pytest_super.session.nodes import refuse_unfit
+
+        refuse_unfit(node, self.run)
+        relay = Relay(node.gateway, partial(running_gateway, self.controller.config, self.run))
+        node.workerinput[RELAY] = relay.channel, place()
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_testnodedown(self, node: Any, error: Any) -> None:

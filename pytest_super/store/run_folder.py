@@ -59,7 +59,7 @@ class RunFolder:
 
     def sweep(self, stop_reason: str, error: str) -> None:
         """Record the trials whose report never arrived. The arguments are for those that have not ended."""
-        calls = [line for path in self.path.glob("calls*.jsonl") for line in read_lines(path)]
+        calls = list(read_lines(self.path / "calls.jsonl"))
         for folder, result in written_results(self.path):
             if result.stop_reason == RUNNING:
                 # The ledger comes last: it also has the calls after the last step.

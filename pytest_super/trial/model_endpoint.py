@@ -32,7 +32,6 @@ if TYPE_CHECKING:
     from pytest_super.model.client import GatewayModel
     from pytest_super.model.completion import Model
     from pytest_super.model.protocols.route import Route
-    from pytest_super.model.wire import Connection
     from pytest_super.trial.budget import Budget
 
     OnCall = Callable[[dict[str, Any], Usage, str], None]
@@ -180,12 +179,9 @@ class ModelEndpoint:
     def _forward(
         self, model: GatewayModel, request: HttpRequest, route: Route, stream: HeldStream
     ) -> Reply | None:
-        def opened(connection: Connection) -> None:
-            # A client that leaves cancels its call.
-            request.when_gone(connection.break_off)
-
         began = self._budget.clock()
-        answer = model.forward(route, request.body, opened, stream.send, request.headers)
+        # A client that leaves cancels its call.
+        answer = model.forward(route, request.body, request.when_gone, stream.send, request.headers)
         if "error" in answer:
             raise self._error_of(answer["error"], route, stream)
         if not route.is_count:

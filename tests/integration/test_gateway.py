@@ -30,10 +30,13 @@ from pytest_super.tasks.task import Limits
 from pytest_super.trial.budget import Budget
 from tests.integration.conftest import read_lines
 from tests.openai_server import OpenAIServer, running_server
+from tests.relayed import relayed
 from tests.waiting import until
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+
+    from pytest_super.model.relay import AnyGateway
 
 ASK = [{"role": "user", "content": "step " * 100}]
 TOKEN = "t0ken-of-the-run"
@@ -88,7 +91,7 @@ def server(module_server: OpenAIServer) -> OpenAIServer:
     return module_server
 
 
-def trial(gateway: Gateway, **limits: Any) -> GatewayModel:
+def trial(gateway: AnyGateway, **limits: Any) -> GatewayModel:
     """The model of a trial that has not asked yet."""
     limits = {"token_limit": 10**6, "cost_limit": None, "epoch": 1, **limits}
     tokens = limits.pop("token_limit")
@@ -326,19 +329,31 @@ def scripted(tmp_path: Path) -> ModelSettings:
     return ModelSettings(name=name, parameters={}, max_cost=None, calls=calls, record=None)
 
 
-def test_a_call_whose_time_passes_while_the_gateway_starts_is_not_sent(scripted: ModelSettings) -> None:
-    with opened(scripted) as gateway:
+@pytest.fixture(params=[lambda gateway: gateway, relayed], ids=["by its socket", "by its controller"])
+def reached(request: pytest.FixtureRequest) -> Callable[[Gateway], AnyGateway]:
+    """How a worker reaches a gateway: on its controller's machine, and on another one."""
+    reach: Callable[[Gateway], AnyGateway] = request.param
+    return reach
+
+
+def test_a_call_whose_time_passes_while_the_gateway_starts_is_not_sent(
+    scripted: ModelSettings, reached: Callable[[Gateway], AnyGateway]
+) -> None:
+    with opened(scripted) as own:
+        gateway = reached(own)
         with pytest.raises(BudgetSpentError, match="wall"):
             trial(gateway, seconds_left=countdown(0.01)).complete(ASK)
         assert trial(gateway).complete(ASK).text == "one"
     assert len(read_lines(Path(scripted.calls))) == 1
 
 
-def test_starts_of_gateways_are_not_wall_time(scripted: ModelSettings) -> None:
+def test_starts_of_gateways_are_not_wall_time(
+    scripted: ModelSettings, reached: Callable[[Gateway], AnyGateway]
+) -> None:
     budget = Budget(Limits(wall=0.15), tokens=10**6)
     began = time.monotonic()
     with opened(scripted) as gateway:
-        model = trial(gateway, seconds_left=budget.wall_left)
+        model = trial(reached(gateway), seconds_left=budget.wall_left)
         budget.start_metering(float)
         budget.leave_out(model.waited_seconds)
         assert model.complete(ASK).text == "one"
@@ -350,9 +365,11 @@ def test_starts_of_gateways_are_not_wall_time(scripted: ModelSettings) -> None:
 
 
 @pytest.mark.parametrize("characters", [10, 10**6], ids=["waiting", "sending"])
-def test_a_gateway_that_hangs_is_killed_and_replaced(scripted: ModelSettings, characters: int) -> None:
+def test_a_gateway_that_hangs_is_killed_and_replaced(
+    scripted: ModelSettings, reached: Callable[[Gateway], AnyGateway], characters: int
+) -> None:
     with opened(scripted, longest_silence=0.5) as gateway:
-        model = trial(gateway)
+        model = trial(reached(gateway))
         assert model.complete(ASK).text == "one"
         process = int((gateway.folder / "pid").read_text())
         os.kill(process, signal.SIGSTOP)
@@ -365,7 +382,11 @@ def test_a_gateway_that_hangs_is_killed_and_replaced(scripted: ModelSettings, ch
 @pytest.mark.slow
 @pytest.mark.parametrize("signalled", [signal.SIGKILL, signal.SIGSTOP], ids=["dies", "hangs"])
 def test_a_stream_whose_gateway_is_gone_fails_and_is_not_asked_for_again(
-    settings: ModelSettings, server: OpenAIServer, monkeypatch: pytest.MonkeyPatch, signalled: signal.Signals
+    settings: ModelSettings,
+    server: OpenAIServer,
+    reached: Callable[[Gateway], AnyGateway],
+    monkeypatch: pytest.MonkeyPatch,
+    signalled: signal.Signals,
 ) -> None:
     for name, value in server.environment.items():
         monkeypatch.setenv(name, value)
@@ -379,7 +400,7 @@ def test_a_stream_whose_gateway_is_gone_fails_and_is_not_asked_for_again(
             os.kill(int((gateway.folder / "pid").read_text()), signalled)
 
         with pytest.raises(ModelError, match="died while it answered"):
-            trial(gateway).forward(COMMON.routes[0], body, relay=relay)
+            trial(reached(gateway)).forward(COMMON.routes[0], body, relay=relay)
     server.release()
     assert (len(relayed), len(server.requests)) == (1, 1)
 
@@ -404,12 +425,14 @@ def test_a_slow_call_of_a_healthy_gateway_is_waited_for(
     assert len(server.requests) == 2
 
 
-def test_a_gateway_that_cannot_start_says_why(scripted: ModelSettings) -> None:
+def test_a_gateway_that_cannot_start_says_why(
+    scripted: ModelSettings, reached: Callable[[Gateway], AnyGateway]
+) -> None:
     with (
         opened(replace(scripted, calls="/no/calls.jsonl")) as gateway,
         pytest.raises(ModelError, match="No such file or directory"),
     ):
-        trial(gateway).complete(ASK)
+        trial(reached(gateway)).complete(ASK)
 
 
 # Imports of a gateway find this module in place of litellm. It never ends, and says when it begins.

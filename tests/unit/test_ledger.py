@@ -426,10 +426,3 @@ def is_passed_by_one_at_most(uses: list[int], limit: int | None) -> bool:
     """All but the last that used anything stay below the limit."""
     real = [use for use in uses if use]
     return limit is None or not real or sum(real[:-1]) < limit
-
-
-def test_each_of_a_runs_machines_gets_an_equal_part_of_its_cost(tmp_path: Path) -> None:
-    ledger = Ledger(tmp_path / "calls.jsonl", 1.0, machines=4)
-    charge(ledger, 100, cost=0.25)
-    with pytest.raises(ModelCallError, match=r"\$0\.25 allowed on each of its 4 machines: raise"):
-        reserve(ledger, 400)
