@@ -43,7 +43,7 @@ class LocalProvider(Provider):
     def make(self, spec: SandboxSpec, settings: SandboxSettings) -> LocalSandbox:
         return LocalSandbox(spec.env, settings.environment)
 
-    def sweep(self) -> None:
+    def sweep(self, settings: SandboxSettings) -> None:  # noqa: ARG002
         sweep_folders()
 
 
