@@ -195,6 +195,14 @@ OPTIONS = (
         help="Image of docker sandboxes for tasks without an image of their own.",
     ),
     Option(
+        name="engine",
+        metavar="ENGINE,…",
+        about=SANDBOXES,
+        help="Container engines on which docker sandboxes start, each time where there is the most room: "
+        "ssh://[USER@]HOST, unix://PATH, tcp://HOST:PORT, or the name of a docker context; repeatable.",
+        is_list=True,
+    ),
+    Option(
         name="ca-bundle",
         metavar="FILE",
         about=SANDBOXES,

@@ -12,6 +12,7 @@ from pytest_super.errors import SuperError
 from pytest_super.gates import Selected
 from pytest_super.session.collection import TaskFile
 from pytest_super.session.comparable import note_comparable, refuse_few, selected_of
+from pytest_super.session.images import note_images
 from pytest_super.session.item import STORED, TaskItem
 from pytest_super.session.outcome import judge, status
 from pytest_super.session.packages import refuse_missing_packages, refuse_to_run
@@ -92,6 +93,8 @@ class Session:
         if not items or is_broken or config.option.collectonly:
             return
         try:
+            if config.stash[RUN].settings.for_sandboxes.engines:
+                note_images((item.task for item in items), config.stash[RUN])
             if RESUMED_RUN in config.stash:
                 config.stash[RESUMED_RUN].take_over(items)
             if config.stash[RUN].settings.baseline is not None:

@@ -13,6 +13,7 @@ from pytest_super.kernel.providers.registry import find_provider
 from pytest_super.kernel.sandbox import (
     FIXED_ENVIRONMENT,
     agent_version_of,
+    engine_of,
     name_of,
     refuse_missing,
     software_of,
@@ -77,9 +78,10 @@ def ready_kernel(place: Placement, task: Task) -> ReadyKernel:
     from pytest_super.kernel.client import Kernel
 
     kernel = Kernel(place.sandbox)
-    ready = ReadyKernel(kernel, None, place.prefix, facts_of(place.sandbox, task), place.code)
+    ready = ReadyKernel(kernel, None, place.prefix, {}, place.code)
     try:
         kernel.start()
+        ready = ready._replace(facts=facts_of(place.sandbox, task))
         repository = task.repository
         folder = provide_repository(task, repository, ready) if repository and repository.provide else None
         place.prefix.prepare(kernel)
@@ -156,6 +158,7 @@ def facts_of(sandbox: Sandbox, task: Task) -> dict[str, Any]:
     """Fields of the result that describe the sandbox."""
     return {
         "sandbox": name_of(sandbox),
+        "engine": engine_of(sandbox),
         "software": software_of(sandbox, task.sandbox),
         "agent_version": agent_version_of(sandbox),
         "isolated": sandbox.capabilities.isolation,

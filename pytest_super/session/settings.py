@@ -247,6 +247,7 @@ def sandbox_settings(
 ) -> SandboxSettings:
     return SandboxSettings(
         image=values["super_image"] or None,
+        engines=tuple(" ".join(values["super_engine"]).replace(",", " ").split()),
         program=program,
         # By default the certificates that this machine trusts, as in local sandboxes.
         ca_bundle=existing(config, "super_ca_bundle", values) or trusted_certificates(os.environ),

@@ -187,7 +187,7 @@ def test_a_container_that_the_engine_is_removing_is_gone_afterwards(image: str, 
         container = engine.create_container(image, ["sleep", "60"], host_config=ends_by_itself)["Id"]
         engine.start(container)
         engine.kill(container)
-        remove(engine, container)
+        remove("", container)
         assert not engine.containers(all=True, filters={"id": container})
 
 

@@ -57,6 +57,10 @@ USAGE = pytest.ExitCode.USAGE_ERROR
         (["--super-sandbox=locl"], "*; did you mean `local`[?]"),
         (["--super-fail-under=acuracy:1"], "*choose from accuracy, *; did you mean `accuracy`[?]"),
         (["--super-ca-bundle=gone.pem"], "*--super-ca-bundle: there is no file*"),
+        (
+            ["--super-engine=x", "--super-sandbox=local"],
+            "*--super-engine is for --super-sandbox=docker, not*",
+        ),
         (["--super-mount=x"], "*write it as /folder/of/host:/folder/inside*"),
         (["-n2", "--dist=worksteal"], "*tasks run under --dist=load*"),
         (["--reruns=2"], "*--reruns=2 would run missed tasks again, *best of several*--super-epochs*"),

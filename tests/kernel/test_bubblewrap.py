@@ -322,7 +322,7 @@ def test_kept_files_stay_and_can_be_entered() -> None:
     looking = ["bash", "-c", f"{command} -c 'cat result.txt; which python'"]
     shown = subprocess.run(looking, capture_output=True, text=True, check=True)
     assert shown.stdout == "kept\n/venv/bin/python\n"
-    find_provider("bubblewrap").sweep()
+    find_provider("bubblewrap").sweep(SandboxSettings())
     assert sandbox.folder.exists()
     shutil.rmtree(sandbox.folder)
     with pytest.raises(InfrastructureError, match="gone"):
@@ -356,6 +356,6 @@ def killed_host(request: pytest.FixtureRequest) -> Path:
 def test_a_killed_host_leaves_no_process_and_a_folder_that_the_next_run_removes(killed_host: Path) -> None:
     assert until(lambda: inhabitants(killed_host) in ([], [str(killed_host)])), inhabitants(killed_host)
     with started(make()) as kernel:
-        find_provider("bubblewrap").sweep()
+        find_provider("bubblewrap").sweep(SandboxSettings())
         assert printed(kernel, "print('spared')") == "spared\n"
     assert inhabitants(killed_host) == []

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import json
 import os
 import socket
@@ -28,9 +29,10 @@ if TYPE_CHECKING:
 @pytest.fixture(autouse=True)
 def _forget_the_engine(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.delenv("DOCKER_HOST", raising=False)
-    engine.connect.cache_clear()
+    engine.client_of.cache_clear()
+    engine.gone.clear()
     yield
-    engine.connect.cache_clear()
+    engine.client_of.cache_clear()
 
 
 def trouble() -> str | None:
@@ -85,8 +87,51 @@ def test_an_unreachable_engine_is_one_message_with_the_ways_out(
     assert trouble() == text
 
 
+def named(*engines: str) -> str | None:
+    return find_provider("docker").why_unavailable(SandboxSettings(engines=engines))
+
+
+@pytest.fixture
+def context(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> str:
+    """A docker context for the socket `s`."""
+    monkeypatch.setenv("DOCKER_CONFIG", str(tmp_path / "docker"))
+    folder = tmp_path / "docker/contexts/meta" / hashlib.sha256(b"away").hexdigest()
+    folder.mkdir(parents=True)
+    endpoints = {"docker": {"Host": f"unix://{tmp_path}/s", "SkipTLSVerify": False}}
+    (folder / "meta.json").write_text(json.dumps({"Name": "away", "Metadata": {}, "Endpoints": endpoints}))
+    (tmp_path / "docker/config.json").write_text("{}")
+    return "away"
+
+
+def test_an_engine_is_named_by_its_url_or_a_context_of_docker(context: str, tmp_path: Path) -> None:
+    with engine_that_says(tmp_path / "s", {"ApiVersion": "1.41"}):
+        assert named(context, f"unix://{tmp_path}/s") is None
+        engine.connect(context).close()
+    for name in ("moon", "http://moon", "away:2375"):
+        assert named(name) == (
+            f"--super-engine={name} is neither the name of a docker context (`docker context ls`, and a "
+            "config.json in its folder) nor a URL that begins with ssh://, unix://, tcp://"
+        )
+
+
+def test_one_of_several_engines_that_does_not_answer_is_named(context: str, tmp_path: Path) -> None:
+    with engine_that_says(tmp_path / "s", {"ApiVersion": "1.41"}):
+        words = named(context, "unix:///nonexistent")
+        engine.connect(context).close()
+    assert str(words).startswith("no container engine answers at unix:///nonexistent (No such file or dir")
+    assert "leave it out of --super-engine" in str(words)
+
+
+def test_only_the_loss_of_the_only_engine_ends_a_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DOCKER_HOST", "unix:///nonexistent")
+    for name, is_final in {"": True, "unix:///nonexistent": False}.items():
+        with pytest.raises(EngineError) as raised, engine.engine_errors("dance", name):
+            raise OSError("gone")
+        assert raised.value.is_final is is_final
+
+
 def test_a_forbidden_socket_says_how_to_get_permission() -> None:
-    text = str(engine.no_engine("unix:///var/run/docker.sock", PermissionError(13, "Permission denied")))
+    text = str(engine.no_engine("", PermissionError(13, "Permission denied")))
     assert text.startswith("no permission")
     assert "usermod -aG docker" in text
 
@@ -98,6 +143,8 @@ def test_an_old_engine_is_refused(monkeypatch: pytest.MonkeyPatch, tmp_path: Pat
         pytest.raises(EngineError, match="too old"),
     ):
         engine.connect()
+    with engine_that_says(tmp_path / "t", {"ApiVersion": "1.39"}):
+        assert f"unix://{tmp_path}/t is too old" in str(named(f"unix://{tmp_path}/t"))
 
 
 def test_an_engine_that_answers_is_asked_once(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -112,7 +159,9 @@ def test_an_engine_that_answers_is_asked_once(monkeypatch: pytest.MonkeyPatch, t
 def test_without_an_engine_docker_py_is_not_even_imported() -> None:
     code = (
         "import sys; from pytest_super.kernel.providers.registry import find_provider; "
-        "assert find_provider('docker').why_unavailable(None); assert 'docker' not in sys.modules"
+        "from pytest_super.kernel.sandbox import SandboxSettings; "
+        "assert find_provider('docker').why_unavailable(SandboxSettings()); "
+        "assert 'docker' not in sys.modules"
     )
     environment = dict(os.environ, DOCKER_HOST="unix:///nonexistent")
     subprocess.run([sys.executable, "-c", code], env=environment, check=True)

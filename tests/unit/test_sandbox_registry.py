@@ -189,6 +189,13 @@ def test_with_a_named_image_and_no_engine_nothing_runs_elsewhere(ship: Any) -> N
         choose_provider("auto", SandboxSettings(image="x"), is_trusted=True)
 
 
+@pytest.mark.parametrize("is_trusted", [True, False])
+def test_with_named_engines_that_do_not_answer_nothing_runs_elsewhere(ship: Any, is_trusted: bool) -> None:
+    ship(a=provider(isolates=True, unavailable="no engine: start it"), b=provider(isolates=True))
+    with pytest.raises(SuperError, match=r"^no engine: start it$"):
+        choose_provider("auto", SandboxSettings(engines=("x",)), is_trusted=is_trusted)
+
+
 def test_a_sandbox_without_a_name_is_called_by_its_class() -> None:
     class Cluster:
         pass

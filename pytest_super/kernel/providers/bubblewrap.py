@@ -85,7 +85,7 @@ class BubblewrapProvider(Provider):
     def make(self, spec: SandboxSpec, settings: SandboxSettings) -> BubblewrapSandbox:
         return BubblewrapSandbox(spec, settings)
 
-    def sweep(self) -> None:
+    def sweep(self, settings: SandboxSettings) -> None:  # noqa: ARG002
         sweep_folders()
 
 

@@ -46,7 +46,7 @@ class LocalProvider(Provider):
     def make(self, spec: SandboxSpec, settings: SandboxSettings) -> LocalSandbox:
         return LocalSandbox(spec.env, settings.environment, settings.labels.get("run", ""))
 
-    def sweep(self) -> None:
+    def sweep(self, settings: SandboxSettings) -> None:  # noqa: ARG002
         sweep_folders()
 
 

@@ -61,10 +61,11 @@ class Provider(Protocol):
         Raises InfrastructureError. The caller refuses tasks that need more than the sandbox's capabilities.
         """
 
-    def sweep(self) -> None:
-        """Remove what killed runs left on this machine, except what a living process owns.
+    def sweep(self, settings: SandboxSettings) -> None:
+        """Remove what killed runs left, except what a living process owns.
 
-        Called once by the controller, before the first trial. Raises InfrastructureError.
+        Called by the controller, before the first trial and after the death of a worker. Raises
+        InfrastructureError.
         """
 
 
@@ -103,9 +104,11 @@ def choose_provider(name: str, settings: SandboxSettings, *, is_trusted: bool) -
     """The provider of that name, or for `auto` the first that can be used. Raises SuperError if none can.
 
     `is_trusted` says that the code to run is the user's own, so it needs no isolation. `auto` never chooses a
-    package's provider: installing a package must not change where code runs. If the settings name an image,
-    what the first provider lacks for it is an error and no reason to choose another.
+    package's provider: installing a package must not change where code runs. If the settings name an image
+    or engines, what the first provider lacks is an error and no reason to choose another.
     """
+    if settings.engines and name == AUTO:
+        name = SHIPPED[0].name
     if name != AUTO:
         provider = find_provider(name)
         reason = provider.why_unavailable(settings)

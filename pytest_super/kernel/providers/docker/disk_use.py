@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from pytest_super.errors import InfrastructureError
 from pytest_super.kernel.providers.docker.attach import start_program
-from pytest_super.kernel.providers.docker.engine import engine_errors
+from pytest_super.kernel.providers.docker.engine import connect, engine_errors
 from pytest_super.kernel.providers.docker.sweep import LEASE
 
 if TYPE_CHECKING:
@@ -58,9 +58,10 @@ COST_SHARE = 0.05
 """The most of the time that measuring can take: the engine walks the written files, 0.6 s for 100,000."""
 
 
-def bytes_written(api: APIClient, container: str, limit: int) -> int:
+def bytes_written(engine: str, container: str, limit: int) -> int:
     """The bytes that a container has written. Up to `limit`, holes count too, because that is much faster."""
-    with engine_errors("measure a container's files"):
+    api = connect(engine)
+    with engine_errors("measure a container's files", engine):
         size = bytes_with_holes(api, container)
         return size if size <= limit else size - holes(api, container)
 

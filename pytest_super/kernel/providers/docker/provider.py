@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import ExitStack
 from typing import TYPE_CHECKING
 
 from pytest_super.errors import EngineError
@@ -19,11 +20,12 @@ class DockerProvider(Provider):
     def why_not_isolated(self) -> None:
         return None
 
-    def why_unavailable(self, settings: SandboxSettings) -> str | None:  # noqa: ARG002
+    def why_unavailable(self, settings: SandboxSettings) -> str | None:
         from pytest_super.kernel.providers.docker.engine import connect
 
         try:
-            connect()
+            for engine in settings.engines or ("",):
+                connect(engine)
         except EngineError as error:
             return str(error)
         return None
@@ -33,14 +35,18 @@ class DockerProvider(Provider):
         from pytest_super.kernel.providers.docker import engine, image
 
         name = settings.image or image.DEFAULT_IMAGE
-        return str(engine.missing_image(name, is_final=True)) if engine.inspect(name) is None else None
+        found = engine.inspect(name, settings.engines)
+        return str(engine.missing_image(name, is_final=True)) if found is None else None
 
     def make(self, spec: SandboxSpec, settings: SandboxSettings) -> DockerSandbox:
         from pytest_super.kernel.providers.docker.sandbox import DockerSandbox
 
         return DockerSandbox(spec, settings)
 
-    def sweep(self) -> None:
+    def sweep(self, settings: SandboxSettings) -> None:
         from pytest_super.kernel.providers.docker.sweep import sweep
 
-        sweep()
+        with ExitStack() as stack:
+            for engine in settings.engines or ("",):
+                # All are swept, whatever one of them raises.
+                stack.callback(sweep, engine)

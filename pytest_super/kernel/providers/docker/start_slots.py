@@ -1,11 +1,11 @@
-"""Limits how many containers start at the same time, over all processes of this user on this machine."""
+"""Slots that all processes of this user on this machine share, such as for the start of containers."""
 
 from __future__ import annotations
 
 import fcntl
 import os
 import tempfile
-from contextlib import ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from pathlib import Path
 from time import sleep
 from typing import TYPE_CHECKING
@@ -20,18 +20,24 @@ answer takes 3.1 s and 2.0 s (`benchmarks/start_slots.py`). So fewer slots would
 LOOK_SECONDS = 0.05
 
 
+def start_slot() -> AbstractContextManager[None]:
+    """Limits how many containers start at the same time. Raises OSError."""
+    return slot("start", SLOTS)
+
+
 @contextmanager
-def start_slot() -> Iterator[None]:
-    """Wait for a free slot and hold it. The end of the process frees it too. Raises OSError."""
-    # The files are never removed, or two processes could hold locks on two files of one name.
-    slots = [
-        Path(tempfile.gettempdir(), f"pytest-super-start-{os.getuid()}-{number}") for number in range(SLOTS)
-    ]
+def slot(kind: str, number: int) -> Iterator[None]:
+    """Wait for one of so many slots and hold it. The end of the process frees it too. Raises OSError."""
     with ExitStack() as stack:
-        files = [stack.enter_context(slot.open("a")) for slot in slots]
+        files = [stack.enter_context(open_slot(kind, one)) for one in range(number)]
         while not any(map(take, files)):
             sleep(LOOK_SECONDS)
         yield
+
+
+def open_slot(kind: str, number: int) -> IO[str]:
+    # The files are never removed, or two processes could hold locks on two files of one name.
+    return Path(tempfile.gettempdir(), f"pytest-super-{kind}-{os.getuid()}-{number}").open("a")
 
 
 def take(file: IO[str]) -> bool:

@@ -11,13 +11,10 @@ import re
 import time
 from contextlib import suppress
 from http import HTTPStatus
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pytest_super.kernel.providers.docker.engine import CALL_SECONDS, connect, engine_errors
 from pytest_super.kernel.providers.owner import is_alive
-
-if TYPE_CHECKING:
-    from docker import APIClient
 
 LABEL = "pytest-super"
 NAME = re.compile(r"/?pytest-super-[0-9a-f]+-(\d{10,})")
@@ -42,24 +39,24 @@ def is_abandoned(container: dict[str, Any], now: float) -> bool:
     return deadline_of(container) < now if lives is None else not lives
 
 
-def sweep() -> None:
+def sweep(engine: str = "") -> None:
     """Remove our containers whose owner is dead; of owners on other hosts, those past their deadline.
 
-    The controller calls it at the start of a run. Raises EngineError when no engine answers.
+    The controller calls it at the start of a run. Raises EngineError when the engine does not answer.
     """
-    api = connect()
-    with engine_errors("list containers"):
-        ours = api.containers(all=True, filters={"label": f"{LABEL}=1"})
+    with engine_errors("list containers", engine):
+        ours = connect(engine).containers(all=True, filters={"label": f"{LABEL}=1"})
     for container in ours:
         if is_abandoned(container, time.time()):
-            remove(api, container["Id"])
+            remove(engine, container["Id"])
 
 
-def remove(api: APIClient, container: str) -> None:
+def remove(engine: str, container: str) -> None:
     """Kill and remove the container; returns when it is gone. No error if it was gone before."""
     from docker.errors import APIError, NotFound
 
-    with engine_errors("remove a container"), suppress(NotFound):
+    api = connect(engine)
+    with engine_errors("remove a container", engine), suppress(NotFound):
         try:
             api.remove_container(container, force=True, v=True)
         except APIError as error:

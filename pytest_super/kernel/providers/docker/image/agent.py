@@ -21,9 +21,9 @@ from pytest_super.kernel.providers.docker.image import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
 
-    from pytest_super.kernel.sandbox import ProgramInImage
+    from pytest_super.kernel.sandbox import ProgramInImage, SandboxSettings
 
 # With the name of the agent behind it, the label that has the version of its program.
 LABEL = "pytest-super.agent."
@@ -43,28 +43,31 @@ def name_with(image: str, program: ProgramInImage) -> str:
     return f"{repository}:{_NOT_IN_TAGS.sub('-', f'{tag}-{program.name}-{program.version}')}"
 
 
-def image_with(image: str, program: ProgramInImage, *, is_shared: bool) -> str:
-    """`image`, if it has the program, or else the image that was built on top of it.
+def image_for(own: str | None, settings: SandboxSettings) -> str:
+    """The image of a task or, if it has none of its own, of the run; if needed the one that was built on top.
 
-    Raises InfrastructureError if neither has it, in a version that works and was asked for.
+    Raises InfrastructureError if neither has the agent's program, in a version that works and was asked for.
     """
+    image, program, engines = own or settings.image or DEFAULT_IMAGE, settings.program, settings.engines
+    if program is None:
+        return image
     places = (image, name_with(image, program))
     for name in places:
-        version = version_in(name, program)
+        version = version_in(name, program, engines)
         if version is None or (program.is_exact and version != program.version):
             continue
         if Version(version) < Version(program.oldest):
             raise InfrastructureError(
                 f"the image {name} has {program.name} {version}, and {program.oldest} is the oldest that "
                 f"works here: {how_to_build(image, program)}",
-                is_final=is_shared,
+                is_final=not own,
             )
         return name
-    if inspect(image) is None:
-        raise missing_image(image, is_final=is_shared)
+    if inspect(image, engines) is None:
+        raise missing_image(image, is_final=not own)
     raise InfrastructureError(
         f"neither the image {' nor '.join(places)} has {words_of(program)}: {how_to_build(image, program)}",
-        is_final=is_shared,
+        is_final=not own,
     )
 
 
@@ -78,9 +81,9 @@ def how_to_build(image: str, program: ProgramInImage) -> str:
     return f"build one with `pytest-super image build --agent {program.name}{exact}{base}`"
 
 
-def version_in(image: str, program: ProgramInImage) -> str | None:
+def version_in(image: str, program: ProgramInImage, engines: Sequence[str] = ()) -> str | None:
     """The version of the program in an image; None if it is not there, or there is no such image."""
-    found = inspect(image)
+    found = inspect(image, engines)
     labels = {} if found is None else found["Config"].get("Labels") or {}
     version = labels.get(LABEL + program.name)
     return None if version is None else str(version)
