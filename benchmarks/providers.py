@@ -95,7 +95,11 @@ def empty_bubblewrap() -> float:
     return time.perf_counter() - began
 
 
-EMPTY: dict[str, Callable[[], float]] = {"docker": empty_container, "bubblewrap": empty_bubblewrap, "local": lambda: 0.0}
+EMPTY: dict[str, Callable[[], float]] = {
+    "docker": empty_container,
+    "bubblewrap": empty_bubblewrap,
+    "local": lambda: 0.0,
+}
 
 
 def seconds_of_cell(kernel: Kernel) -> float:
