@@ -192,7 +192,8 @@ OPTIONS = (
         name="image",
         metavar="IMAGE",
         about=SANDBOXES,
-        help="Image of docker sandboxes for tasks without an image of their own.",
+        help="Image of docker sandboxes for tasks without an image of their own, or a folder that "
+        "`pytest-super image build --unpack` has written, for bubblewrap.",
     ),
     Option(
         name="ca-bundle",

@@ -21,13 +21,15 @@ if TYPE_CHECKING:
 
 def refuse_missing_packages(config: pytest.Config, items: list[pytest.Item]) -> None:
     """End the session if sandboxes use this machine's Python and it lacks one of `sandbox.packages`."""
-    sandbox = config.stash[RUN].sandbox
+    run = config.stash[RUN]
     # One is ours. The sandboxes that a project makes can have a Python of their own.
     makes_sandboxes = config.hook.pytest_super_make_sandbox.get_hookimpls()
-    if sandbox is None or not find_provider(sandbox).uses_host_python or len(makes_sandboxes) > 1:
+    if run.sandbox is None or run.image_id or len(makes_sandboxes) > 1:
+        return
+    if not find_provider(run.sandbox).uses_host_python:
         return
     tasks = [item.task for item in items if isinstance(item, TaskItem)]
-    if message := about_missing(tasks, sandbox):
+    if message := about_missing(tasks, run.sandbox):
         refuse_to_run(config, items, message)
 
 

@@ -34,6 +34,8 @@ class Run:
     sandbox: str | None
     """The name of a provider; None if only the project's own hook makes sandboxes."""
     sandbox_note: str
+    image_id: str
+    """What the folder of `--super-image` contains, as the controller sees it; "" for another image."""
     machine: str
     """The machine of the controller."""
     subject: dict[str, Any]
@@ -134,6 +136,7 @@ def open_run(config: pytest.Config, settings: Settings) -> Run:
         id=new_run_id(),
         sandbox=sandbox,
         sandbox_note=note,
+        image_id=find_provider(sandbox).image_id(settings.for_sandboxes) if sandbox else "",
         machine=this_machine(),
         subject=subject_of(settings, config.invocation_params.dir, config.rootpath),
         resumed=str(run_named(settings.directory, settings.resume)) if settings.resume else "",

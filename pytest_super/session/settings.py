@@ -246,13 +246,20 @@ def sandbox_settings(
     config: pytest.Config, values: dict[str, Any], program: ProgramInImage | None
 ) -> SandboxSettings:
     return SandboxSettings(
-        image=values["super_image"] or None,
+        image=image_named(config, values["super_image"]),
         program=program,
         # By default the certificates that this machine trusts, as in local sandboxes.
         ca_bundle=existing(config, "super_ca_bundle", values) or trusted_certificates(os.environ),
         pip_config=existing(config, "super_pip_config", values),
         mounts=dict(parse_mount(text) for text in values["super_mount"]),
     )
+
+
+def image_named(config: pytest.Config, name: str | None) -> str | None:
+    """An image of the engine by its name, one in a folder by the absolute path."""
+    if name and name[0] in "./~":
+        return str(resolved(config, "super_image", name))
+    return name or None
 
 
 def prompt_text(config: pytest.Config, values: dict[str, Any]) -> str | None:

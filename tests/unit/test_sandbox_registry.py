@@ -189,6 +189,14 @@ def test_with_a_named_image_and_no_engine_nothing_runs_elsewhere(ship: Any) -> N
         choose_provider("auto", SandboxSettings(image="x"), is_trusted=True)
 
 
+def test_an_image_in_a_folder_is_for_bubblewrap(ship: Any) -> None:
+    folder = SandboxSettings(image="/images/kernel")
+    reason = find_provider("docker").why_unprepared(folder)
+    assert reason == "containers do not start from a folder (/images/kernel): use --super-sandbox=bubblewrap"
+    ship(docker=provider(isolates=True), bubblewrap=provider(isolates=True))
+    assert choose_provider("auto", folder, is_trusted=False) == ("bubblewrap", "")
+
+
 def test_a_sandbox_without_a_name_is_called_by_its_class() -> None:
     class Cluster:
         pass
