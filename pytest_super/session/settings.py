@@ -68,6 +68,10 @@ class Settings:
     """The share of the trials that can be errors; None if any error fails the run."""
     scoring: str
     keep: str
+    machines: int | None
+    """How many workers a Slurm cluster runs; None for workers of this machine."""
+    srun: tuple[str, ...]
+    """The user's options for the jobs of these workers."""
     no_cache: bool
     directory: Path
     html: Path | None
@@ -125,6 +129,8 @@ def read_settings(config: pytest.Config) -> Settings:
         max_errors=values["super_max_errors"],
         scoring=values["super_scoring"],
         keep=values["super_keep"],
+        machines=values["super_machines"],
+        srun=values["super_srun"] or (),
         no_cache=bool(values["super_no_cache"]),
         # As documented, relative to the rootdir even as an option, unlike the other paths.
         directory=(config.rootpath / values["super_dir"]).absolute(),
