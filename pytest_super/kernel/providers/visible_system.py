@@ -22,6 +22,7 @@ from pytest_super.kernel.providers.bwrap import (
 )
 from pytest_super.kernel.providers.host_environment import allowed_environment, is_within, python_parts
 from pytest_super.kernel.providers.unpacked_image import image_in, is_folder, tree_binds
+from pytest_super.kernel.sandbox import FIXED_ENVIRONMENT
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -104,7 +105,8 @@ class ImageSystem:
 
     def variables(self) -> dict[str, str]:
         mounts = [Path(inside) for inside in self._settings.mounts.values()]
-        return {**variables_of_host(self._settings, mounts), "PATH": os.defpath, **self._image.environment}
+        of_host = {**variables_of_host(self._settings, mounts), "PATH": os.defpath}
+        return {**of_host, **self._image.environment, **FIXED_ENVIRONMENT}
 
 
 def variables_of_host(settings: SandboxSettings, seen: Iterable[Path]) -> dict[str, str]:

@@ -48,8 +48,8 @@ def unpack(image: str, folder: Path) -> UnpackedImage:
         written = write(image, facts, part)
         # Refused for a folder that is not empty.
         part.rename(folder)
-    except OSError as error:
-        raise InfrastructureError(f"{folder} cannot be written: {error.strerror}") from error
+    except (OSError, tarfile.TarError) as error:
+        raise InfrastructureError(f"{folder} cannot be written: {error}") from error
     finally:
         if part is not None:
             shutil.rmtree(part, ignore_errors=True)
@@ -84,12 +84,14 @@ def write(image: str, facts: dict[str, Any], folder: Path) -> UnpackedImage:
             remove(api, container)
     for name in COVERED:
         (folder / name).parent.mkdir(exist_ok=True)
+        # A link could lead out of the folder.
+        (folder / name).unlink(missing_ok=True)
         (folder / name).touch()
     written = UnpackedImage(
         name=image,
         software=software_of_image(image, facts),
         id=facts["Id"],
-        environment=dict(variable.split("=", 1) for variable in facts["Config"]["Env"]),
+        environment=dict(variable.split("=", 1) for variable in facts["Config"]["Env"] or ()),
         python=Interpreter(executable=executable, library=library, packages=tuple(packages)),
     )
     written.write(folder)
