@@ -22,15 +22,19 @@ if TYPE_CHECKING:
 def refuse_missing_packages(config: pytest.Config, items: list[pytest.Item]) -> None:
     """End the session if sandboxes use this machine's Python and it lacks one of `sandbox.packages`."""
     run = config.stash[RUN]
-    # One is ours. The sandboxes that a project makes can have a Python of their own.
-    makes_sandboxes = config.hook.pytest_super_make_sandbox.get_hookimpls()
-    if run.sandbox is None or run.image_id or len(makes_sandboxes) > 1:
+    # The sandboxes that a project makes can have a Python of their own.
+    if run.sandbox is None or run.image_id or makes_sandboxes(config):
         return
     if not find_provider(run.sandbox).uses_host_python:
         return
     tasks = [item.task for item in items if isinstance(item, TaskItem)]
     if message := about_missing(tasks, run.sandbox):
         refuse_to_run(config, items, message)
+
+
+def makes_sandboxes(config: pytest.Config) -> bool:
+    """Whether the project does. One implementation of the hook is ours."""
+    return len(config.hook.pytest_super_make_sandbox.get_hookimpls()) > 1
 
 
 def refuse_to_run(config: pytest.Config, items: list[pytest.Item], message: str) -> NoReturn:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from pytest_super.agents.registry import TRUSTED
 from pytest_super.errors import InfrastructureError
 from pytest_super.kernel.providers.registry import AUTO, find_provider
-from pytest_super.session.packages import refuse_to_run
+from pytest_super.session.packages import makes_sandboxes, refuse_to_run
 from pytest_super.session.run import RUN
 
 if TYPE_CHECKING:
@@ -20,7 +20,9 @@ if TYPE_CHECKING:
 
 def refuse_unfit_machine(config: pytest.Config, items: list[pytest.Item]) -> None:
     """End the session of a worker, and so the run, before its first trial. The message names the machine."""
-    if items and (reason := why_unfit(config.stash[RUN])):
+    if not items or makes_sandboxes(config):
+        return
+    if reason := why_unfit(config.stash[RUN]):
         name = os.environ.get("SLURMD_NODENAME") or platform.node()
         refuse_to_run(config, items, f"the machine {name} cannot run trials: {reason}")
 

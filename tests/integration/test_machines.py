@@ -176,6 +176,13 @@ def test_a_machine_that_can_make_no_sandbox_is_refused_by_its_name_before_the_fi
 
 
 @needs_bubblewrap
+def test_a_project_that_makes_its_own_sandboxes_needs_none_of_a_machine(project: Project) -> None:
+    project.add_task("right")
+    project.add_to_conftest("def pytest_super_make_sandbox(config, task):\n    raise NotImplementedError\n")
+    run_on(project, "node7", "PATH=/nowhere").assert_outcomes(passed=1)
+
+
+@needs_bubblewrap
 def test_a_machine_that_sees_another_image_is_refused(project: Project) -> None:
     project.add_task("right")
     tree = project.path / "tree"
