@@ -18,8 +18,9 @@ if TYPE_CHECKING:
 
     import execnet
 
-# After so many seconds without a further node the run begins with those that it has.
-PATIENCE = 30.0
+# After so many seconds without a further node the run begins with those that it has. Slurm looks for room for
+# waiting jobs every half minute or minute.
+PATIENCE = 60.0
 # Without --unbuffered, `srun` holds back the workers' messages, and the run hangs.
 WORKER = ("--unbuffered", "--exact", "--nodes=1", "--ntasks=1")
 

@@ -190,6 +190,7 @@ def test_the_shipped_tasks_have_the_table_of_local_workers_without_an_engine(
         "--super-agent=gold",
         "--super-sandbox=bubblewrap",
         f"--super-image={unpacked_only}",
+        f"--super-dir={pytester.path / '.super'}",
     )
     sample = os.environ.get("SUPER_TEST_SAMPLE", "1000")
     on_nodes = pytester.runpytest_subprocess(*given, f"--super-sample={sample}", *ON_NODES)
