@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 from dataclasses import dataclass
 from math import isfinite, nan
 
@@ -12,6 +13,19 @@ def positive(text: str) -> int:
     if number < 1:
         raise ValueError("must be a whole number of at least 1")
     return number
+
+
+def machines(text: str) -> int:
+    """How many workers the cluster runs: there is one kind of machines."""
+    kind, colon, count = text.partition(":")
+    if kind != "slurm" or not colon:
+        raise ValueError("must be slurm:N, such as slurm:6: there is no other kind of machines")
+    return positive(count)
+
+
+def arguments(text: str) -> tuple[str, ...]:
+    """The words of a command line."""
+    return tuple(shlex.split(text))
 
 
 # What `adaptive` stands for. From two trials of a task on, their noise can be seen.

@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING, Any
 from pytest_super.option_types import (
     Epochs,
     amount,
+    arguments,
     epochs,
+    machines,
     number,
     points,
     positive,
@@ -192,7 +194,22 @@ OPTIONS = (
         name="image",
         metavar="IMAGE",
         about=SANDBOXES,
-        help="Image of docker sandboxes for tasks without an image of their own.",
+        help="Image of docker sandboxes for tasks without an image of their own, or a folder that "
+        "`pytest-super image build --unpack` has written, for bubblewrap.",
+    ),
+    Option(
+        name="machines",
+        metavar="slurm:N",
+        about=SANDBOXES,
+        help="Run trials in N workers on the nodes of a Slurm cluster, in place of -n.",
+        parse=machines,
+    ),
+    Option(
+        name="srun",
+        metavar="WORDS",
+        about=SANDBOXES,
+        help="Options of srun for these workers, such as '--partition=gpu --time=2:00:00 --mem=4G'.",
+        parse=arguments,
     ),
     Option(
         name="engine",

@@ -7,7 +7,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pytest_super.errors import SuperError
+from pytest_super.kernel.providers.docker.engine import inspect
 from pytest_super.kernel.providers.docker.image import DEFAULT_IMAGE, DEFAULT_PROFILE, PROFILES, build
+from pytest_super.kernel.providers.docker.image.unpack import unpack
 from pytest_super.kernel.providers.host_environment import trusted_certificates
 from pytest_super.report.live_command import LiveCommand
 from pytest_super.words import did_you_mean
@@ -59,6 +61,13 @@ def add_arguments(parser: ArgumentParser) -> None:
         metavar="FILE",
         help="a list for pip, with ipykernel in it, in place of the profile's",
     )
+    action.add_argument(
+        "--unpack",
+        type=Path,
+        metavar="DIR",
+        help="also write the image's files into this new folder, for --super-image=DIR where no engine is; "
+        "an image that exists is not built again",
+    )
     add_build_options(action)
 
 
@@ -84,6 +93,8 @@ def run(arguments: Namespace) -> int:
     if arguments.action == "name":
         print(name_of(arguments.agent))
         return 0
+    if arguments.agent and arguments.unpack:
+        raise SuperError("--unpack is for kernel images: agents that are programs in an image need an engine")
     with LiveCommand(lambda: "building the image") as live, live.activity("engine", "start") as activity:
 
         def show(line: str) -> None:
@@ -91,7 +102,10 @@ def run(arguments: Namespace) -> int:
             live.print_line(line)
 
         tag = build_agent(arguments, show) if arguments.agent else build_kernel(arguments, show)
-    print(f"built {tag}")
+        if arguments.unpack:
+            show(f"unpacking {tag}")
+            unpack(tag, arguments.unpack.absolute())
+    print(f"unpacked {tag} in {arguments.unpack}" if arguments.unpack else f"built {tag}")
     return 0
 
 
@@ -105,6 +119,9 @@ def name_of(agent: str | None) -> str:
 
 
 def build_kernel(arguments: Namespace, print_line: Callable[[str], None]) -> str:
+    tag, changes = arguments.tag or PROFILES[arguments.profile].tag, ("base", "packages", "requirements")
+    if arguments.unpack and tag and not any(getattr(arguments, name) for name in changes) and inspect(tag):
+        return str(tag)
     return build(
         profile=arguments.profile,
         base=arguments.base,

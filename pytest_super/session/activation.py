@@ -38,6 +38,11 @@ def activate(config: pytest.Config) -> None:
     settings = read_settings(config)
     scoring = read_scoring(config, settings.fail_under, settings.must_solve)
     if not is_worker(config):
+        if settings.machines and not config.option.collectonly:
+            # Not at the top: most runs have no cluster.
+            from pytest_super.session.slurm import use_slurm
+
+            use_slurm(config, settings.machines, settings.srun)
         refuse_dist_modes(config)
         refuse_rerun_options(config)
         refuse_unknown_agent(config, settings.agent)

@@ -27,6 +27,7 @@ from pytest_super.session.selection import (
     selection_hints,
 )
 from pytest_super.session.start_ahead import START_AHEAD
+from pytest_super.session.unfit import refuse_unfit_machine
 from pytest_super.tasks.task import TASK_SUFFIX
 
 if TYPE_CHECKING:
@@ -74,6 +75,7 @@ class Session:
         refuse_missing_packages(config, items)
         self.hints = selection_hints(config.stash[RUN].settings, tasks, items)
         if is_worker(config):
+            refuse_unfit_machine(config, items)
             config.workeroutput[HINTS] = self.hints  # type: ignore[attr-defined]
             # Only for xdist, whose workers always have the next item in advance.
             pair_long_with_short(items, config.stash[RUN].expected_seconds)

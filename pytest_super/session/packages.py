@@ -21,14 +21,20 @@ if TYPE_CHECKING:
 
 def refuse_missing_packages(config: pytest.Config, items: list[pytest.Item]) -> None:
     """End the session if sandboxes use this machine's Python and it lacks one of `sandbox.packages`."""
-    sandbox = config.stash[RUN].sandbox
-    # One is ours. The sandboxes that a project makes can have a Python of their own.
-    makes_sandboxes = config.hook.pytest_super_make_sandbox.get_hookimpls()
-    if sandbox is None or not find_provider(sandbox).uses_host_python or len(makes_sandboxes) > 1:
+    run = config.stash[RUN]
+    # The sandboxes that a project makes can have a Python of their own.
+    if run.sandbox is None or run.image_id or makes_sandboxes(config):
+        return
+    if not find_provider(run.sandbox).uses_host_python:
         return
     tasks = [item.task for item in items if isinstance(item, TaskItem)]
-    if message := about_missing(tasks, sandbox):
+    if message := about_missing(tasks, run.sandbox):
         refuse_to_run(config, items, message)
+
+
+def makes_sandboxes(config: pytest.Config) -> bool:
+    """Whether the project does. One implementation of the hook is ours."""
+    return len(config.hook.pytest_super_make_sandbox.get_hookimpls()) > 1
 
 
 def refuse_to_run(config: pytest.Config, items: list[pytest.Item], message: str) -> NoReturn:

@@ -33,6 +33,8 @@ class Run:
     sandbox: str | None
     """The name of a provider; None if only the project's own hook makes sandboxes."""
     sandbox_note: str
+    image_id: str
+    """What the folder of `--super-image` contains, as the controller sees it; "" for another image."""
     subject: dict[str, Any]
     """What is tried: the agent with its code, the model, and their parameters."""
     expected_seconds: dict[str, float]
@@ -132,6 +134,7 @@ def open_run(config: pytest.Config, settings: Settings) -> Run:
         id=new_run_id(),
         sandbox=sandbox,
         sandbox_note=note,
+        image_id=find_provider(sandbox).image_id(settings.for_sandboxes) if sandbox else "",
         subject=subject_of(settings, config.invocation_params.dir, config.rootpath),
         resumed=str(run_named(settings.directory, settings.resume)) if settings.resume else "",
         expected_seconds=seconds_of_latest(settings.directory),

@@ -68,6 +68,10 @@ class Settings:
     """The share of the trials that can be errors; None if any error fails the run."""
     scoring: str
     keep: str
+    machines: int | None
+    """How many workers a Slurm cluster runs; None for workers of this machine."""
+    srun: tuple[str, ...]
+    """The user's options for the jobs of these workers."""
     no_cache: bool
     directory: Path
     html: Path | None
@@ -125,6 +129,8 @@ def read_settings(config: pytest.Config) -> Settings:
         max_errors=values["super_max_errors"],
         scoring=values["super_scoring"],
         keep=values["super_keep"],
+        machines=values["super_machines"],
+        srun=values["super_srun"] or (),
         no_cache=bool(values["super_no_cache"]),
         # As documented, relative to the rootdir even as an option, unlike the other paths.
         directory=(config.rootpath / values["super_dir"]).absolute(),
@@ -246,7 +252,7 @@ def sandbox_settings(
     config: pytest.Config, values: dict[str, Any], program: ProgramInImage | None
 ) -> SandboxSettings:
     return SandboxSettings(
-        image=values["super_image"] or None,
+        image=image_named(config, values["super_image"]),
         engines=tuple(" ".join(values["super_engine"]).replace(",", " ").split()),
         program=program,
         # By default the certificates that this machine trusts, as in local sandboxes.
@@ -254,6 +260,13 @@ def sandbox_settings(
         pip_config=existing(config, "super_pip_config", values),
         mounts=dict(parse_mount(text) for text in values["super_mount"]),
     )
+
+
+def image_named(config: pytest.Config, name: str | None) -> str | None:
+    """An image of the engine by its name, one in a folder by the absolute path."""
+    if name and name[0] in "./~":
+        return str(resolved(config, "super_image", name))
+    return name or None
 
 
 def prompt_text(config: pytest.Config, values: dict[str, Any]) -> str | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -10,6 +11,7 @@ import pytest
 
 from pytest_super.kernel.providers.docker.engine import connect
 from pytest_super.kernel.providers.docker.image import DEFAULT_IMAGE
+from pytest_super.kernel.providers.docker.image.unpack import unpack
 from pytest_super.kernel.providers.docker.sandbox import DockerSandbox
 from pytest_super.kernel.providers.registry import find_provider
 from pytest_super.kernel.sandbox import SandboxSettings
@@ -17,6 +19,7 @@ from tests.docker.containers import SPEC, read_all
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from pathlib import Path
 
     from docker import APIClient
 
@@ -45,6 +48,16 @@ def image(engine: APIClient) -> str:  # noqa: ARG001
     if reason := find_provider("docker").why_unprepared(SandboxSettings(image=name)):
         unavailable(reason)
     return name
+
+
+@pytest.fixture(scope="session")
+def unpacked(image: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """The kernel image as a folder, for sandboxes without an engine."""
+    folder = tmp_path_factory.mktemp("images") / "kernel"
+    unpack(image, folder)
+    yield folder
+    # Pytest keeps the folders of three runs, and this one has hundreds of megabytes.
+    shutil.rmtree(folder)
 
 
 @pytest.fixture(scope="session")

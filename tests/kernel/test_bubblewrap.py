@@ -11,7 +11,7 @@ import subprocess
 import sys
 import threading
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -21,6 +21,7 @@ from pytest_super.kernel.client import Kernel
 from pytest_super.kernel.conformance import *  # noqa: F403
 from pytest_super.kernel.conformance.support import printed, started, until
 from pytest_super.kernel.providers.bubblewrap import BubblewrapSandbox
+from pytest_super.kernel.providers.bwrap import can_limit
 from pytest_super.kernel.providers.registry import find_provider
 from pytest_super.kernel.sandbox import SandboxSettings
 from pytest_super.tasks.sandbox_spec import SandboxSpec
@@ -258,9 +259,35 @@ def test_private_settings_of_one_name_are_read_each_as_itself(tmp_path: Path) ->
         assert "global.timeout='77'" in printed(kernel, "!pip config list")
 
 
-def test_limits_are_claimed_together_or_refused_with_the_reason() -> None:
-    capabilities = make().capabilities
-    assert capabilities.memory == capabilities.pids == (not capabilities.remark)
+# Limits where no cgroup enforces them
+
+watched = pytest.mark.skipif(can_limit(), reason="a cgroup enforces the limits")
+
+
+@watched
+@pytest.mark.parametrize(
+    ("limits", "code", "cause"),
+    [
+        ({"memory": "300m"}, "data = bytearray(b'x') * 400_000_000", "out of memory"),
+        (
+            {"pids": 60},
+            "import threading\nfor _ in range(60): threading.Thread(target=time.sleep, args=(60,)).start()",
+            "more than 60 processes and threads",
+        ),
+    ],
+)
+def test_a_sandbox_above_a_limit_is_the_agents_end(limits: dict[str, Any], code: str, cause: str) -> None:
+    with started(make(SandboxSpec.model_validate(limits))) as kernel:
+        result = kernel.execute(f"import time\n{code}\ntime.sleep(60)", timeout=120)
+        assert result.outcome is Outcome.SANDBOX_LOST
+        assert result.detail.endswith(cause)
+
+
+@watched
+def test_memory_that_processes_share_does_not_count_twice() -> None:
+    code = "import os, time\ndata = bytearray(b'x') * 200_000_000\nif not os.fork() or not os.fork():\n"
+    with started(make(SandboxSpec.model_validate({"memory": "500m"}))) as kernel:
+        assert printed(kernel, f"{code}    time.sleep(5); os._exit(0)\ntime.sleep(4)\nprint(1)") == "1\n"
 
 
 # The end

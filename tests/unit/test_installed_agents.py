@@ -113,6 +113,8 @@ def test_a_name_that_cannot_be_built_is_told_in_one_line(
 def test_options_of_the_kernel_image_are_refused_for_an_agents(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["image", "build", "--agent", "codex", "--packages", "git"]) == 1
     assert "--packages and --requirements are for the kernel image" in capsys.readouterr().err
+    assert main(["image", "build", "--agent", "codex", "--unpack", "folder"]) != 0
+    assert "--unpack is for kernel images" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

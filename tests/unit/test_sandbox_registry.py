@@ -196,6 +196,14 @@ def test_with_named_engines_that_do_not_answer_nothing_runs_elsewhere(ship: Any,
         choose_provider("auto", SandboxSettings(engines=("x",)), is_trusted=is_trusted)
 
 
+def test_an_image_in_a_folder_is_for_bubblewrap(ship: Any) -> None:
+    folder = SandboxSettings(image="/images/kernel")
+    reason = find_provider("docker").why_unprepared(folder)
+    assert reason == "containers do not start from a folder (/images/kernel): use --super-sandbox=bubblewrap"
+    ship(docker=provider(isolates=True), bubblewrap=provider(isolates=True))
+    assert choose_provider("auto", folder, is_trusted=False) == ("bubblewrap", "")
+
+
 def test_a_sandbox_without_a_name_is_called_by_its_class() -> None:
     class Cluster:
         pass

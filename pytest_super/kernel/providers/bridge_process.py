@@ -81,6 +81,14 @@ class BridgeProcess:
             if_it_fails.pop_all()
 
     @property
+    def pid(self) -> int:
+        return self._process.pid
+
+    def kill(self) -> None:
+        """Kill the command itself."""
+        self._process.kill()
+
+    @property
     def signal(self) -> int | None:
         """The signal that ended the command itself, not a process that it waited for. None after `close`."""
         code = self._process.poll()

@@ -1,13 +1,15 @@
-"""Sandboxes in their own namespaces, made by bubblewrap (`bwrap`): no daemon, no root, no image.
+"""Sandboxes in their own namespaces, made by bubblewrap (`bwrap`): no daemon, no root.
 
-Code inside sees the host's system and Python read-only, and writes to a folder that is removed with the
-sandbox. No other file of the host is visible: the new root contains only what is bound into it.
+Code inside sees the host's system and Python read-only, or those of an unpacked image, and writes to a folder
+that is removed with the sandbox. No other file of the host is visible: the new root contains only what is
+bound into it.
 """
 
 from __future__ import annotations
 
 import os
 import shlex
+import threading
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
@@ -17,36 +19,24 @@ from pytest_super.errors import EngineError, InfrastructureError
 from pytest_super.kernel.delivery import bridge_source
 from pytest_super.kernel.providers.bridge_process import BridgeProcess
 from pytest_super.kernel.providers.bwrap import (
-    ETC,
-    ETC_OF_NETWORK,
-    NO_LIMITS,
-    SYSTEM,
     UID,
     bind,
     can_limit,
-    copy_etc_files,
-    covered,
-    etc_folders,
     isolation,
     launch,
     leave_keys,
     proc_options,
-    shipped_tasks,
-    system_binds,
     way,
     why_not_isolated,
     why_unusable,
 )
-from pytest_super.kernel.providers.host_environment import (
-    CA_VARIABLES,
-    allowed_environment,
-    is_within,
-    pip_settings,
-    python_parts,
-)
+from pytest_super.kernel.providers.host_environment import CA_VARIABLES, pip_settings
 from pytest_super.kernel.providers.registry import Provider
 from pytest_super.kernel.providers.sandbox_folder import SandboxFolder, sweep_folders
+from pytest_super.kernel.providers.unpacked_image import image_in, is_folder
 from pytest_super.kernel.providers.unprivileged import is_open, unused_id
+from pytest_super.kernel.providers.visible_system import system_of
+from pytest_super.kernel.providers.watched_limits import watch
 from pytest_super.kernel.sandbox import Capabilities, WritableFolders
 
 if TYPE_CHECKING:
@@ -82,6 +72,18 @@ class BubblewrapProvider(Provider):
     def why_unavailable(self, settings: SandboxSettings) -> str | None:  # noqa: ARG002
         return why_unusable()
 
+    def why_unprepared(self, settings: SandboxSettings) -> str | None:
+        """Whether the folder of the image is not one. Images of an engine are ignored."""
+        try:
+            self.image_id(settings)
+        except InfrastructureError as error:
+            return str(error)
+        return None
+
+    def image_id(self, settings: SandboxSettings) -> str:
+        image = settings.image
+        return image_in(image).id if image and is_folder(image) else ""
+
     def make(self, spec: SandboxSpec, settings: SandboxSettings) -> BubblewrapSandbox:
         return BubblewrapSandbox(spec, settings)
 
@@ -97,19 +99,25 @@ class BubblewrapSandbox:
     writable = WritableFolders(folders=(HOME, VENV, WORKDIR, "/tmp"), is_whole=True)
 
     def __init__(self, spec: SandboxSpec, settings: SandboxSettings) -> None:
+        """Raises InfrastructureError for an image in a folder that is not one."""
         self.spec = spec
         self.settings = settings
+        self._system = system_of(settings, has_network=bool(spec.network))
+        self.software = self._system.software
+        self._limits = (spec.memory or DEFAULT_MEMORY, spec.pids or DEFAULT_PIDS)
         self._folder = SandboxFolder()
         self._bridge: BridgeProcess | None = None
         self._user: int | None = None
-        remarks = (why_not_isolated(), "" if can_limit() else NO_LIMITS)
+        self._is_closed = threading.Event()
+        self._excess = ""
         self.capabilities = Capabilities(
             # With a network, code inside can reach servers on the host's loopback.
             isolation=not spec.network and why_not_isolated() is None,
             no_network=True,
-            memory=can_limit(),
-            pids=can_limit(),
-            remark="; ".join(filter(None, remarks)),
+            # By a cgroup, or else by the thread that `open` starts.
+            memory=True,
+            pids=True,
+            remark=why_not_isolated() or "",
         )
 
     @property
@@ -120,7 +128,7 @@ class BubblewrapSandbox:
     def open(self) -> SocketStream:
         """Start the bridge inside. Raises InfrastructureError."""
         program = ["--new-session", "--as-pid-1", "--", f"{VENV}/bin/python", "-u", "-c", bridge_source()]
-        limits = (self.spec.memory or DEFAULT_MEMORY, self.spec.pids or DEFAULT_PIDS) if can_limit() else None
+        limits = self._limits if can_limit() else None
         # Not the task's variables: by some of them, the programs before bwrap would load its code.
         given = self.settings.environment
         environment = {name: given[name] for name in LAUNCHER_VARIABLES if name in given}
@@ -134,12 +142,21 @@ class BubblewrapSandbox:
                 self._bridge = STARTER.submit(start).result()
         except OSError as error:
             raise InfrastructureError(f"no bubblewrap sandbox: {error}") from error
+        if limits is None:
+            given_to_watch = (self._bridge.pid, *self._limits, self._is_closed, self._end)
+            threading.Thread(target=watch, args=given_to_watch, daemon=True, name="super-limits").start()
         return self._bridge.stream
 
+    def _end(self, cause: str) -> None:
+        assert self._bridge is not None
+        # Before the end, which is when the cause is asked for.
+        self._excess = cause
+        self._bridge.kill()
+
     def _make_folder(self) -> None:
-        self._folder.make(Path(VENV))
+        self._folder.make(Path(VENV), self._system.interpreter)
         (self.folder / "etc").mkdir()
-        copy_etc_files(self._etc, self.folder / "etc")
+        self._system.copy_files(self.folder / "etc")
         for name, text in ACCOUNTS.items():
             (self.folder / "etc" / name).write_text(text)
         # In a file: other users of the machine can read the arguments of a process.
@@ -150,31 +167,20 @@ class BubblewrapSandbox:
             self._folder.give(self._user)
 
     @property
-    def _etc(self) -> tuple[str, ...]:
-        """The parts of the host's /etc that are seen inside."""
-        return (*ETC, *ETC_OF_NETWORK) if self.spec.network else ETC
-
-    @property
     def _variables(self) -> Path:
         """The options of bwrap that set the variables inside."""
         return self.folder / "variables"
 
     def _bwrap(self) -> list[str]:
         """The options of bwrap up to the variables. Later binds cover earlier ones."""
-        has_network = bool(self.spec.network)
-        hidden = [*self.settings.hidden, *shipped_tasks()]
         own = [(self.folder / "tmp", "/tmp"), (self.folder / "work", WORKDIR)]
-        own += [(self.folder / "home", HOME), (self.folder / "venv", VENV), (self.folder / "etc", "/etc")]
+        own += [(self.folder / "home", HOME), (self.folder / "venv", VENV)]
         return [
-            *isolation(way(), has_network=has_network),
-            *system_binds(),
-            *covered(hidden, [Path(name) for name in SYSTEM if not os.path.islink(name)]),
+            *isolation(way(), has_network=bool(self.spec.network)),
+            *self._system.binds(),
             *(*proc_options(), "--dev", "/dev", "--dir", "/run"),
             *(word for source, target in own for word in bind(source, target, option="--bind")),
-            *("--symlink", "../tmp", "/var/tmp"),
-            *etc_folders(self._etc),
-            *(word for part in python_parts() for word in bind(part)),
-            *covered(hidden, python_parts()),  # once more: the binds above can show them again
+            *self._system.binds_above(self.folder),
             *(
                 word
                 for target, source in self._files().items()
@@ -214,19 +220,10 @@ class BubblewrapSandbox:
         return self.settings.mounts.items()
 
     def _environment(self) -> dict[str, str]:
-        files = self._files()
-        mounts = map(Path, self.settings.mounts.values())
-        seen = [*map(Path, SYSTEM), *(Path("/etc", name) for name in ETC), *python_parts(), *mounts]
-        allowed = {
-            name: value
-            for name, value in allowed_environment(self.settings.environment).items()
-            # Leave out paths that do not exist inside, such as the cache of pip.
-            if not value.startswith("/") or is_within(Path(value), seen)
-        }
-        path = self.settings.environment.get("PATH", os.defpath).split(":")
+        files, variables = self._files(), self._system.variables()
         return {
-            **allowed,
-            "PATH": ":".join([f"{VENV}/bin", *(entry for entry in path if is_within(Path(entry), seen))]),
+            **variables,
+            "PATH": f"{VENV}/bin:{variables['PATH']}",
             "VIRTUAL_ENV": VENV,
             "HOME": HOME,
             "TMPDIR": "/tmp",
@@ -239,6 +236,8 @@ class BubblewrapSandbox:
         """How the bridge ended. Raises EngineError if somebody outside has ended bwrap itself."""
         if self._bridge is None:
             return "it was never started"
+        if self._excess:
+            return self._excess
         words = self._bridge.cause_of_death()
         # Code inside sees no process outside. It can end the bridge, which bwrap reports by an exit code.
         if signal := self._bridge.signal:
@@ -260,6 +259,7 @@ class BubblewrapSandbox:
         return str(enter)
 
     def close(self) -> None:
+        self._is_closed.set()
         # When the first process of a pid namespace ends, Linux kills all others.
         if self._bridge is not None:
             self._bridge.close()

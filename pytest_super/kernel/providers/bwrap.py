@@ -42,7 +42,6 @@ HOW_TO_PERMIT = (
     "profile, permit them"
 )
 NEWER = "install bubblewrap 0.8 or newer"
-NO_LIMITS = "limits need a running systemd that provides cgroups for this user"
 SCOPE_FOLDER = '"/sys/fs/cgroup$(sed -n s/^0:://p /proc/self/cgroup)"'
 SHOW_LIMITS = f"cd {SCOPE_FOLDER} && cat memory.max pids.max"
 # The number of the system call keyctl, and its operation that joins a new session keyring.

@@ -6,7 +6,7 @@ import os
 import re
 import site
 import sys
-import sysconfig
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from pytest_super.kernel.sandbox import FIXED_ENVIRONMENT
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Mapping, Sequence
 
 ALLOWED = re.compile(
     r"PATH|TERM|LD_LIBRARY_PATH|SSL_\w+|REQUESTS_CA_BUNDLE|CURL_CA_BUNDLE|GIT_SSL_CAINFO"
@@ -61,38 +61,53 @@ def pip_settings(environment: Mapping[str, str]) -> dict[str, str]:
     return {name: value for name, value in settings.items() if name not in environment}
 
 
-def make_environment(folder: Path, seen_as: Path | None = None) -> None:
-    """Make a virtual environment that sees the packages of the running interpreter.
+@dataclass(frozen=True, kw_only=True)
+class Interpreter:
+    """A Python with its packages, on this machine or in an image."""
+
+    executable: str
+    """The real path, also from within a virtual environment."""
+    library: str
+    """The name of its folders, such as `python3.11`."""
+    packages: Sequence[str]
+    """Folders with packages."""
+
+
+def this_interpreter() -> Interpreter:
+    folders = [*site.getsitepackages(), *([site.getusersitepackages()] if site.ENABLE_USER_SITE else [])]
+    library = os.path.basename(os.path.dirname(os.__file__))
+    return Interpreter(executable=os.path.realpath(sys.executable), library=library, packages=folders)
+
+
+def make_environment(
+    folder: Path, seen_as: Path | None = None, interpreter: Interpreter | None = None
+) -> None:
+    """Make a virtual environment that sees the packages of the interpreter, by default the running one.
 
     `seen_as` is the path at which it will be used, if not `folder`. Raises OSError.
 
     Not by `venv`, which takes longer. In a virtual environment it also makes one that sees the packages of
     the base interpreter instead of the running environment's.
     """
-    places = {"base": str(folder), "platbase": str(folder)}
-    binaries, packages = folder / "bin", Path(sysconfig.get_path("purelib", "venv", vars=places))
+    base = interpreter or this_interpreter()
+    binaries, packages = folder / "bin", folder / "lib" / base.library / "site-packages"
     for path in (binaries, packages):
         path.mkdir(parents=True)
-    base = Path(os.path.realpath(sys.executable))
-    version = f"{sys.version_info.major}.{sys.version_info.minor}"
-    python = binaries / f"python{version}"
-    python.symlink_to(base)
+    python = binaries / base.library
+    python.symlink_to(base.executable)
     for name in ("python", "python3"):
         (binaries / name).symlink_to(python.name)
     # The packages come by `parent.pth`. With `true` those of the base interpreter would be seen too.
-    (folder / "pyvenv.cfg").write_text(f"home = {base.parent}\ninclude-system-site-packages = false\n")
-    (packages / "parent.pth").write_text(parent_packages())
-    for name in ("pip", "pip3", f"pip{version}"):
+    home = os.path.dirname(base.executable)
+    (folder / "pyvenv.cfg").write_text(f"home = {home}\ninclude-system-site-packages = false\n")
+    # The folders' own .pth files add further ones.
+    lines = (f"import site; site.addsitedir({parent!r})\n" for parent in base.packages)
+    (packages / "parent.pth").write_text("".join(lines))
+    for name in ("pip", "pip3", base.library.replace("python", "pip")):
         # A shell script, because the path of the interpreter can be too long for a `#!` line.
         script = binaries / name
         script.write_text(f"#!/bin/sh\nexec '{seen_as or folder}/bin/python' -m pip \"$@\"\n")
         script.chmod(0o755)
-
-
-def parent_packages() -> str:
-    """Lines that add the running interpreter's packages, including those that its own .pth files add."""
-    folders = [*site.getsitepackages(), *([site.getusersitepackages()] if site.ENABLE_USER_SITE else [])]
-    return "".join(f"import site; site.addsitedir({folder!r})\n" for folder in folders)
 
 
 @cache

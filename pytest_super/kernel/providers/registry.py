@@ -8,6 +8,7 @@ from importlib.metadata import EntryPoint, entry_points
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from pytest_super.errors import SuperError
+from pytest_super.kernel.providers.unpacked_image import is_folder
 from pytest_super.words import did_you_mean
 
 if TYPE_CHECKING:
@@ -16,6 +17,8 @@ if TYPE_CHECKING:
 
 GROUP = "pytest_super.sandboxes"
 AUTO = "auto"
+# Starts from images in folders.
+OF_FOLDERS = "bubblewrap"
 # In the order in which `auto` tries them. Not in the package's metadata, so that an older editable
 # installation has new entries too.
 SHIPPED = tuple(
@@ -32,7 +35,10 @@ class Provider(Protocol):
     """Makes the sandboxes of one kind. Subclass it; each process makes one instance, without arguments."""
 
     uses_host_python: bool = False
-    """Code inside imports the packages of the Python that runs pytest, so what tasks need must be there."""
+    """Code inside imports the packages of the Python that runs pytest, so what tasks need must be there.
+
+    Except from an image in a folder.
+    """
 
     @abstractmethod
     def why_not_isolated(self) -> str | None:
@@ -54,6 +60,13 @@ class Provider(Protocol):
         In the form of `why_unavailable`, and called after it. Raises InfrastructureError.
         """
         return None
+
+    def image_id(self, settings: SandboxSettings) -> str:  # noqa: ARG002
+        """The id of the image in a folder, equal on all machines of a run; "" for any other image.
+
+        Raises InfrastructureError.
+        """
+        return ""
 
     def make(self, spec: SandboxSpec, settings: SandboxSettings) -> Sandbox:
         """A sandbox that enforces `spec`, not opened. Called in each process that runs trials.
@@ -120,6 +133,8 @@ def choose_provider(name: str, settings: SandboxSettings, *, is_trusted: bool) -
     reasons: list[str] = []
     for entry in SHIPPED:
         provider = find_provider(entry.name)
+        if settings.image and is_folder(settings.image) and entry.name != OF_FOLDERS:
+            continue
         if not is_trusted and (why := provider.why_not_isolated()) is not None:
             reasons += filter(None, [why])
             continue

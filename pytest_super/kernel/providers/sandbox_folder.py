@@ -7,11 +7,15 @@ import secrets
 import tempfile
 from contextlib import suppress
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from pytest_super.errors import InfrastructureError
 from pytest_super.kernel.inside.processes import KEEP, remove
 from pytest_super.kernel.providers.host_environment import make_environment
 from pytest_super.kernel.providers.owner import is_alive, owner_label
+
+if TYPE_CHECKING:
+    from pytest_super.kernel.providers.host_environment import Interpreter
 
 PREFIX = "super-"
 OWNER = "owner"
@@ -29,14 +33,17 @@ class SandboxFolder:
         # Resolved, because cells see the real path of their working directory.
         self.path = Path(tempfile.gettempdir()).resolve() / f"{PREFIX}{name or secrets.token_hex(6)}"
 
-    def make(self, environment: Path | None = None) -> None:
-        """Create the folder. `environment` is the path of `venv` inside, if it differs. Raises OSError."""
+    def make(self, environment: Path | None = None, interpreter: Interpreter | None = None) -> None:
+        """Create the folder. `environment` is the path of `venv` inside, if it differs. Raises OSError.
+
+        `interpreter` is the one below `venv`, if it is not the running one.
+        """
         self.path.mkdir(0o700)
         # First, because a sweep only finds folders with an owner.
         (self.path / OWNER).write_text(owner_label())
         for name in PARTS[:-1]:
             (self.path / name).mkdir()
-        make_environment(self.path / "venv", environment)
+        make_environment(self.path / "venv", environment, interpreter)
 
     def give(self, user: int) -> None:
         """Make all of it but the folder itself another user's, who has a group of the same id. Root only.

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from pytest_super.errors import EngineError
 from pytest_super.kernel.providers.registry import Provider
+from pytest_super.kernel.providers.unpacked_image import is_folder
 
 if TYPE_CHECKING:
     from pytest_super.kernel.providers.docker.sandbox import DockerSandbox
@@ -35,6 +36,8 @@ class DockerProvider(Provider):
         from pytest_super.kernel.providers.docker import engine, image
 
         name = settings.image or image.DEFAULT_IMAGE
+        if is_folder(name):
+            return f"containers do not start from a folder ({name}): use --super-sandbox=bubblewrap"
         found = engine.inspect(name, settings.engines)
         return str(engine.missing_image(name, is_final=True)) if found is None else None
 

@@ -1,0 +1,143 @@
+"""Workers on the nodes of a Slurm cluster: `--super-machines=slurm:N` in the options of xdist."""
+
+from __future__ import annotations
+
+import os
+import select
+import shlex
+import shutil
+import subprocess
+import sys
+import time
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    import execnet
+
+# After so many seconds without a further node the run begins with those that it has. Slurm looks for room for
+# waiting jobs every half minute or minute.
+PATIENCE = 60.0
+# Without --unbuffered, `srun` holds back the workers' messages, and the run hangs.
+WORKER = ("--unbuffered", "--exact", "--nodes=1", "--ntasks=1")
+
+
+def use_slurm(config: pytest.Config, workers: int, words: Sequence[str]) -> None:
+    """Have xdist start so many workers. `words` are options of their jobs. Raises pytest.UsageError."""
+    flag = f"--super-machines=slurm:{workers}"
+    if config.getoption("tx", None) or config.getoption("numprocesses", None):
+        raise pytest.UsageError(f"{flag} starts the workers: leave out -n and --tx")
+    if not config.pluginmanager.hasplugin("xdist"):
+        raise pytest.UsageError(f"{flag} needs pytest-xdist, which is disabled")
+    if missing := [name for name in ("salloc", "srun") if shutil.which(name) is None]:
+        raise pytest.UsageError(f"{flag}: there is no program {missing[0]} here: run pytest on a login node")
+    config.option.tx = [f"popen//python={command(words)}"] * workers
+    if config.option.dist == "no":
+        config.option.dist = "load"
+    config.pluginmanager.register(SlurmWorkers(words), "super-slurm")
+
+
+def command(words: Sequence[str]) -> str:
+    return shlex.join(["srun", *WORKER, *words, sys.executable])
+
+
+class Job:
+    """A job with one task. `salloc` asks for it, and ends it when our end of its input is closed."""
+
+    def __init__(self, words: Sequence[str]) -> None:
+        hold = ["sh", "-c", "echo $SLURM_JOB_ID && exec cat"]
+        # In a session of its own: after Ctrl-C in a terminal, the workers still have to end in order.
+        self.process = subprocess.Popen(
+            ["salloc", "--quiet", "--ntasks=1", *words, *hold],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            start_new_session=True,
+        )
+        assert self.process.stdout is not None
+        self.output = self.process.stdout
+        self.id = ""
+
+    def take(self) -> None:
+        """Read the id, which arrives with the node. Raises pytest.UsageError if Slurm has refused."""
+        self.id = self.output.readline().strip()
+        if not self.id:
+            _, words = self.process.communicate()
+            raise pytest.UsageError(f"Slurm gives no node: {' '.join(words.split())}")
+
+    def release(self) -> None:
+        if not self.id:
+            # It does not read its input yet.
+            self.process.terminate()
+        self.process.communicate()
+
+
+class SlurmWorkers:
+    """Asks for all nodes at once, because xdist waits for one worker before it starts the next.
+
+    Registered on the controller. The jobs end with it, even if it is killed.
+    """
+
+    def __init__(self, words: Sequence[str]) -> None:
+        self.words = words
+        self.jobs: list[Job] = []
+
+    # First, because xdist's terminal counts the workers here.
+    @pytest.hookimpl(optionalhook=True, tryfirst=True)
+    def pytest_xdist_setupnodes(self, config: pytest.Config, specs: list[execnet.XSpec]) -> None:
+        """Start the workers for which there are nodes. Raises pytest.UsageError."""
+        # Within a job, workers are its steps.
+        if "SLURM_JOB_ID" in os.environ:
+            return
+        self.jobs = [Job(self.words) for _ in specs]
+        self.wait(config.pluginmanager.getplugin("terminalreporter"))
+        granted = [job for job in self.jobs if job.id]
+        # The scheduler waits for as many workers as there are entries.
+        del specs[len(granted) :], config.option.tx[len(granted) :]
+        for spec, job in zip(specs, granted, strict=True):
+            spec.python = command([f"--jobid={job.id}"])
+
+    def wait(self, terminal: Any) -> None:
+        """Wait for the first node, and for others while they come."""
+        waiting, since, is_told = list(self.jobs), time.monotonic(), False
+        while waiting:
+            ready, _, _ = select.select([job.output for job in waiting], [], [], 1)
+            for job in [job for job in waiting if job.output in ready]:
+                job.take()
+                waiting.remove(job)
+                since = time.monotonic()
+            if not waiting or time.monotonic() - since < PATIENCE:
+                continue
+            has_some = len(waiting) < len(self.jobs)
+            if has_some or not is_told:
+                then = "with the others" if has_some else "with the first that has one"
+                terminal.write_line(
+                    f"after {PATIENCE:.0f} s, {len(waiting)} of {len(self.jobs)} workers have no node "
+                    f"({reasons()}): the run begins {then}"
+                )
+            is_told = True
+            if has_some:
+                break
+        for job in waiting:
+            job.release()
+
+    @pytest.hookimpl(optionalhook=True)
+    def pytest_testnodedown(self, node: Any, error: Any) -> None:
+        """Let the worker that replaces one that died have a job of its own: a node can be dead."""
+        if self.jobs and error is not None:
+            node.gateway.spec.python = command(self.words)
+
+    def pytest_unconfigure(self) -> None:
+        for job in self.jobs:
+            job.release()
+
+
+def reasons() -> str:
+    """Why the user's jobs wait, in Slurm's words."""
+    asked = ["squeue", f"--user={os.getuid()}", "--states=PENDING", "--noheader", "--format=%r"]
+    told = subprocess.run(asked, stdout=subprocess.PIPE, text=True).stdout
+    return ", ".join(sorted(set(told.split("\n")) - {""})) or "squeue gives no reason"

@@ -1,0 +1,211 @@
+"""Workers on other machines: nodes of Slurm, for which programs stand in here, and refused machines."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from pytest_super.kernel.providers.host_environment import this_interpreter
+from pytest_super.kernel.providers.registry import find_provider
+from pytest_super.kernel.providers.unpacked_image import RECORD, UnpackedImage
+from pytest_super.kernel.sandbox import SandboxSettings
+from pytest_super.session import slurm
+
+if TYPE_CHECKING:
+    from tests.integration.conftest import Project
+
+# It grants as many jobs as there are nodes. The others wait.
+SALLOC = """#!/bin/sh
+echo $$ >> pids
+echo "$*" >> salloc
+case "$*" in *nowhere*) echo "salloc: error: invalid partition" >&2; exit 1;; esac
+node=$(for number in $(seq "$NODES"); do mkdir "node$number" 2> /dev/null && echo "$number" && break; done)
+[ "$node" ] || exec sleep 60
+export SLURM_JOB_ID=$$
+while [ "$1" != sh ]; do shift; done
+exec "$@"
+"""
+SRUN = """#!/bin/sh
+echo "$*" >> srun
+while [ "${1#--}" != "$1" ]; do shift; done
+exec "$@"
+"""
+IDS = ("right", "right2", "right3")
+
+
+@pytest.fixture
+def cluster(project: Project, monkeypatch: pytest.MonkeyPatch) -> Project:
+    programs = {"salloc": SALLOC, "srun": SRUN, "squeue": "#!/bin/sh\necho Resources\n"}
+    add_programs(project.path / "bin", programs)
+    monkeypatch.setenv("PATH", f"{project.path / 'bin'}:{os.environ['PATH']}")
+    monkeypatch.setenv("NODES", "3")
+    monkeypatch.setattr(slurm, "PATIENCE", 3.0)
+    for id in IDS:
+        project.add_task(id)
+    return project
+
+
+def add_programs(folder: Path, programs: dict[str, str]) -> None:
+    folder.mkdir()
+    for name, text in programs.items():
+        (folder / name).write_text(text)
+        (folder / name).chmod(0o755)
+
+
+def told(project: Project, name: str) -> list[str]:
+    return (project.path / name).read_text().splitlines()
+
+
+def is_over(pid: str) -> bool:
+    return not Path("/proc", pid).exists()
+
+
+def test_each_worker_has_a_job_with_the_users_options(cluster: Project) -> None:
+    result = cluster.run("--super-machines=slurm:3", "--super-srun=--partition=gpu '--comment=of mine'")
+    result.assert_outcomes(passed=3)
+    assert [line.split(" sh ")[0] for line in told(cluster, "salloc")] == [
+        "--quiet --ntasks=1 --partition=gpu --comment=of mine"
+    ] * 3
+    jobs = [f"--jobid={pid}" for pid in told(cluster, "pids")]
+    words = [line.split() for line in told(cluster, "srun")]
+    assert sorted(word for line in words for word in line if word in jobs) == sorted(jobs)
+    assert all({"--unbuffered", "--ntasks=1", sys.executable} <= set(line) for line in words)
+
+
+def test_the_run_begins_with_the_nodes_that_there_are_and_the_other_jobs_are_given_back(
+    cluster: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("NODES", "2")
+    result = cluster.run("--super-machines=slurm:3")
+    result.assert_outcomes(passed=3)
+    result.stdout.fnmatch_lines(
+        ["after 3 s, 1 of 3 workers have no node (Resources): the run begins with the others"]
+    )
+    assert len(told(cluster, "srun")) == 2
+    assert all(map(is_over, told(cluster, "pids")))
+
+
+def test_a_worker_that_dies_is_replaced_in_a_new_job(cluster: Project) -> None:
+    cluster.add_task("crash_once")
+    cluster.run("--super-machines=slurm:2", "--super-srun=--mem=4G").assert_outcomes(passed=4)
+    *first, last = told(cluster, "srun")
+    assert all("--jobid" in line for line in first)
+    assert last.startswith("--unbuffered --exact --nodes=1 --ntasks=1 --mem=4G ")
+
+
+def test_within_a_job_workers_are_its_steps(cluster: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SLURM_JOB_ID", "7")
+    cluster.run("--super-machines=slurm:2").assert_outcomes(passed=3)
+    assert len(told(cluster, "srun")) == 2
+    assert not (cluster.path / "salloc").exists()
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (
+            ["--super-machines=slurm:2", "--super-srun=-p nowhere"],
+            "Slurm gives no node: salloc: error: inva*",
+        ),
+        (
+            ["--super-machines=ssh:2"],
+            "--super-machines=ssh:2: must be slurm:N, such as slurm:6: there is no*",
+        ),
+        (["--super-machines=slurm"], "--super-machines=slurm: must be slurm:N*"),
+        (["--super-machines=slurm:0"], "--super-machines=slurm:0: must be a whole number of at least 1"),
+        (["--super-machines=slurm:2", "-n2"], "--super-machines=slurm:2 starts the workers: leave out -n*"),
+        (["--super-machines=slurm:2", "-pno:xdist"], "--super-machines=slurm:2 needs pytest-xdist*"),
+        (["--super-machines=slurm:2", "--dist=loadfile"], "tasks run under --dist=load*"),
+    ],
+)
+def test_what_cannot_be_is_one_message(cluster: Project, options: list[str], message: str) -> None:
+    result = cluster.run(*options)
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    result.stderr.fnmatch_lines([f"ERROR: {message}"])
+    assert len([line for line in result.errlines if line]) == 1
+
+
+def test_a_machine_without_slurm_is_told_so(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+    project.add_task("right")
+    monkeypatch.setenv("PATH", "/nowhere")
+    result = project.run("--super-machines=slurm:2")
+    result.stderr.fnmatch_lines(["ERROR: --super-machines=slurm:2: there is no program salloc here: run *"])
+
+
+# Machines that are refused
+
+REASON = find_provider("bubblewrap").why_unavailable(SandboxSettings())
+needs_bubblewrap = pytest.mark.skipif(bool(REASON) and "CI" not in os.environ, reason=REASON or "")
+# As bwrap says it where user namespaces are closed.
+CLOSED = "#!/bin/sh\necho 'bwrap: No permissions to create new namespace' >&2; exit 1\n"
+
+
+def run_on(project: Project, node: str, start: str, *options: str) -> pytest.RunResult:
+    """A run with a worker that the shell script starts, on a node of this name."""
+    project.write("start", f'export SLURMD_NODENAME={node}\n{start}\nexec "$@"\n')
+    worker = f"popen//python=sh {project.path / 'start'} {sys.executable}"
+    given = ("--super-agent=agent:Agent", "--super-sandbox=bubblewrap", "-d", "--tx", worker)
+    return project.pytester.runpytest(*given, *options)
+
+
+@needs_bubblewrap
+@pytest.mark.parametrize(
+    ("program", "reason"),
+    [
+        (
+            CLOSED,
+            "bwrap cannot make a sandbox (No permissions to create new namespace): user namespaces are *",
+        ),
+        ("", "there is no program bwrap: install it*"),
+    ],
+)
+def test_a_machine_that_can_make_no_sandbox_is_refused_by_its_name_before_the_first_trial(
+    project: Project, program: str, reason: str
+) -> None:
+    project.add_task("right")
+    add_programs(project.path / "bin", {"bwrap": program} if program else {})
+    path = f"{project.path / 'bin'}:$PATH" if program else project.path / "bin"
+    result = run_on(project, "node7", f"PATH={path}")
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    result.stderr.fnmatch_lines([f"ERROR: the machine node7 cannot run trials: {reason}"])
+    assert not list(project.path.glob(".super/runs/*/trials/*"))
+
+
+@needs_bubblewrap
+def test_a_project_that_makes_its_own_sandboxes_needs_none_of_a_machine(project: Project) -> None:
+    project.add_task("right")
+    project.add_to_conftest("def pytest_super_make_sandbox(config, task):\n    raise NotImplementedError\n")
+    run_on(project, "node7", "PATH=/nowhere").assert_outcomes(passed=1)
+
+
+@needs_bubblewrap
+def test_a_machine_that_sees_another_image_is_refused(project: Project) -> None:
+    project.add_task("right")
+    tree = project.path / "tree"
+    tree.mkdir()
+    image = UnpackedImage(name="n", software="s", id="of-one", environment={}, python=this_interpreter())
+    image.write(tree)
+    given = f"--super-image={tree}"
+    run_on(project, "node1", "", given).assert_outcomes(passed=1)
+    result = run_on(project, "node2", f"sed -i s/of-one/of-another/ {tree / RECORD}", given)
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    result.stderr.fnmatch_lines(
+        [f"ERROR: the machine node2 cannot run trials: {tree} is another image there *"]
+    )
+
+
+@needs_bubblewrap
+def test_a_folder_that_is_not_an_image_is_refused(project: Project) -> None:
+    project.add_task("right")
+    (project.path / "half").mkdir()
+    for sandbox in ("bubblewrap", "auto"):
+        given = (f"--super-sandbox={sandbox}", "--super-image=./half")
+        result = project.pytester.runpytest("--super-agent=agent:Agent", *given)
+        assert result.ret == pytest.ExitCode.USAGE_ERROR
+        result.stderr.fnmatch_lines(
+            [f"ERROR: {project.path}/half is not an unpacked image (*): write it with *"]
+        )
