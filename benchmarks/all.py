@@ -33,6 +33,7 @@ SCRIPTS: dict[str, list[str]] = {
     "export.py": [],
     "integrity.py": [],
     "load.py": [],
+    "makespan.py": [],
     "door.py": [],
     "answers.py": [],
     "agents_peer.py": [],

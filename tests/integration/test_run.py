@@ -500,12 +500,12 @@ def super_agent(super_agent, super_task):
     result.stdout.fnmatch_lines(["gate: FAILED, mean accuracy 0.5000 is under 0.9"])
 
 
-def test_the_order_pairs_long_tasks_with_short_ones(project: Project) -> None:
+def test_a_worker_begins_with_a_long_and_a_short_task_then_the_longest_come(project: Project) -> None:
     for minutes in (1, 2, 3, 4, 5):
         project.add_task(f"t{minutes}", limits={"compute": 60 * minutes})
     result = project.run("-n1", "-v")
     started = [line.split("::")[1].split()[0] for line in result.outlines if "PASSED" in line]
-    assert started == ["t5", "t1", "t4", "t2", "t3"]
+    assert started == ["t5", "t1", "t4", "t3", "t2"]
 
 
 @WITH_AND_WITHOUT_XDIST
