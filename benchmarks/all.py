@@ -34,6 +34,7 @@ SCRIPTS: dict[str, list[str]] = {
     "integrity.py": [],
     "load.py": [],
     "makespan.py": [],
+    "controller.py": [],
     "door.py": [],
     "answers.py": [],
     "agents_peer.py": [],
