@@ -33,6 +33,8 @@ SCRIPTS: dict[str, list[str]] = {
     "export.py": [],
     "integrity.py": [],
     "load.py": [],
+    "makespan.py": [],
+    "controller.py": [],
     "door.py": [],
     "answers.py": [],
     "agents_peer.py": [],

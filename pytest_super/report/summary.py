@@ -57,7 +57,9 @@ class Group:
 
         None if fewer than two whole epochs have a mean.
         """
-        means = [mean_of(epoch, metric) for epoch in whole_epochs(self.results)]
+        epochs = whole_epochs(self.results)
+        # The mean of a single one would be computed for nothing.
+        means = [mean_of(epoch, metric) for epoch in epochs] if len(epochs) > 1 else []
         known = [value for value in means if value is not None]
         return stdev(known) if len(known) > 1 else None
 

@@ -34,7 +34,8 @@ class EarlyEnd:
 
     def ask(self, folder: RunFolder) -> None:
         """Ask the gates after each epoch that has ended since, until they are decided."""
-        if self._decided:
+        # Most trials end no epoch, and the names of all that are to come are thousands.
+        if self._decided or any(self._trials.to_come_in(self._asked + 1)):
             return
         to_come = self._trials.to_come
         for epoch in whole_epochs(to_come, after=self._asked):

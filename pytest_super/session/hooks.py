@@ -23,7 +23,7 @@ from pytest_super.session.selection import (
     collected_lines,
     deselect,
     keep_epochs,
-    pair_long_with_short,
+    order_for_workers,
     selection_hints,
 )
 from pytest_super.session.start_ahead import START_AHEAD
@@ -78,7 +78,8 @@ class Session:
             refuse_unfit_machine(config, items)
             config.workeroutput[HINTS] = self.hints  # type: ignore[attr-defined]
             # Only for xdist, whose workers always have the next item in advance.
-            pair_long_with_short(items, config.stash[RUN].expected_seconds)
+            workers = config.workerinput["workercount"]  # type: ignore[attr-defined]
+            order_for_workers(items, config.stash[RUN].expected_seconds, workers)
         run = config.stash[RUN]
         if run.settings.epochs.is_adaptive:
             try:

@@ -74,18 +74,21 @@ def place_in_sample(task: Task, seed: int) -> float:
     return 0.0 if isinstance(task, PaperItem) else random.Random(f"{seed} {task.id}").random()
 
 
-def pair_long_with_short(items: list[pytest.Item], expected: dict[str, float]) -> None:
-    """Order the tasks long, short, long, short, and leave other items in their places.
+def order_for_workers(items: list[pytest.Item], expected: dict[str, float], workers: int) -> None:
+    """Order the tasks: a long and a short one for each worker, then the others, the longest first.
 
-    An xdist worker always has the next item while it runs one, so a worker with two long tasks in a row would
-    end last. Measured, longest-first is worse than a random order.
+    Other items stay in their places. xdist begins with two items for each worker, so one with two long tasks
+    would end last. Measured, longest-first is worse than a random order.
     """
 
     def seconds(item: TaskItem) -> float:
         return expected.get(item.task.id, item.task.limits.compute)
 
-    # Equal durations by id, because xdist requires the same order from every worker.
-    reorder(items, lambda tasks: alternate(sorted(tasks, key=lambda item: (-seconds(item), item.nodeid))))
+    def ranked(tasks: Iterable[TaskItem]) -> list[TaskItem]:
+        # Equal durations by id, because xdist requires the same order from every worker.
+        return sorted(tasks, key=lambda item: (-seconds(item), item.nodeid))
+
+    reorder(items, lambda tasks: long_with_short(ranked(tasks), workers))
 
 
 def keep_epochs(items: list[pytest.Item], most: Mapping[str, int], config: pytest.Config) -> None:
@@ -103,13 +106,12 @@ def reorder(items: list[pytest.Item], order: Callable[[Sequence[TaskItem]], Iter
         items[place] = item
 
 
-def alternate(ranked: list[TaskItem]) -> Iterator[TaskItem]:
-    low, high = 0, len(ranked) - 1
-    while low <= high:
-        yield ranked[low]
-        if low < high:
-            yield ranked[high]
-        low, high = low + 1, high - 1
+def long_with_short(ranked: Sequence[TaskItem], workers: int) -> Iterator[TaskItem]:
+    """`ranked` has the longest first."""
+    pairs = min(workers, len(ranked) // 2)
+    for place in range(pairs):
+        yield from (ranked[place], ranked[-1 - place])
+    yield from ranked[pairs : len(ranked) - pairs]
 
 
 def collected_lines(config: pytest.Config, items: list[TaskItem]) -> list[str]:

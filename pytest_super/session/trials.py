@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from typing import TYPE_CHECKING, Any
 
 from pytest_super.session.outcome import CRASH_PHASE, REQUEUED, is_task, trial_of
 from pytest_super.store.results import task_and_epoch
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator
 
     from pytest_super.store.results import TrialResult
 
@@ -19,6 +20,8 @@ class Trials:
     def __init__(self) -> None:
         self.selected: set[str] = set()
         """Those that are to run."""
+        self.left: defaultdict[int, set[str]] = defaultdict(set)
+        """By epoch: those that have not ended."""
         self.reported: set[str] = set()
         self.ended: set[str] = set()
         self.skipped: set[str] = set()
@@ -33,15 +36,20 @@ class Trials:
     @property
     def to_come(self) -> list[str]:
         """Those that have not ended, without the ones of skipped tasks."""
-        left = self.selected - self.ended
-        return [name for name in left if task_and_epoch(name)[0] not in self.skipped]
+        return [name for epoch in self.left for name in self.to_come_in(epoch)]
+
+    def to_come_in(self, epoch: int) -> Iterator[str]:
+        return (name for name in self.left[epoch] if task_and_epoch(name)[0] not in self.skipped)
 
     def not_run(self, results: Iterable[TrialResult]) -> int:
         """The number of those that did not begin."""
         return len(self.selected - self.reported - {result.name for result in results})
 
     def expect(self, nodeids: Iterable[str]) -> None:
-        self.selected |= {trial_of(nodeid) for nodeid in nodeids if is_task(nodeid)}
+        new = {trial_of(nodeid) for nodeid in nodeids if is_task(nodeid)} - self.selected
+        self.selected |= new
+        for name in new:
+            self.left[task_and_epoch(name)[1]].add(name)
 
     def follow(self, report: Any) -> bool:
         """Whether a trial has ended by it."""
@@ -66,6 +74,7 @@ class Trials:
         has_ended = report.when in (CRASH_PHASE, "teardown") and report.outcome != REQUEUED
         if has_ended:
             self.ended.add(name)
+            self.left[task_and_epoch(name)[1]].discard(name)
         return has_ended
 
 

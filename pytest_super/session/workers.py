@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections import Counter
 from contextlib import suppress
 from functools import partial
@@ -56,6 +57,25 @@ class Workers:
         relay = Relay(node.gateway, partial(running_gateway, self.controller.config, self.run))
         node.workerinput[RELAY] = relay.channel, place()
 
+    # First, because the hook ends with the plugin that makes the report.
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_report_from_serializable(self, data: dict[str, Any]) -> None:
+        """Runs in the threads that read from workers.
+
+        Pytest keeps all reports. A connection makes each text anew, also the names of fields: with equal ones
+        shared, a trial takes half of the memory.
+        """
+        if is_task(data.get("nodeid", "")):
+            fields = shared(data)
+            # An equal key would stay.
+            data.clear()
+            data.update(fields)
+
+    @pytest.hookimpl(optionalhook=True)
+    def pytest_xdist_node_collection_finished(self, ids: list[str]) -> None:
+        """Share the ids of the items, too, which xdist keeps for each worker."""
+        ids[:] = shared(ids)
+
     @pytest.hookimpl(optionalhook=True)
     def pytest_testnodedown(self, node: Any, error: Any) -> None:
         """Take the hints of any worker, since all collect the same. One that died has an error and no output.
@@ -91,6 +111,17 @@ class Workers:
                 # If the engine is gone, the next run removes what is left.
                 with suppress(InfrastructureError):
                     find_provider(self.run.sandbox).sweep(self.run.settings.for_sandboxes)
+
+
+def shared(value: Any) -> Any:
+    """The JSON value with texts that all equal ones share."""
+    if isinstance(value, str):
+        return sys.intern(value)
+    if isinstance(value, dict):
+        return {sys.intern(key): shared(child) for key, child in value.items()}
+    if isinstance(value, list):
+        return [shared(child) for child in value]
+    return value
 
 
 def is_run_again(report: Any, deaths: int, known: TrialResult | None) -> bool:

@@ -281,6 +281,6 @@ def read_results(run: Path) -> list[TrialResult]:
 
 def read_result(path: Path) -> TrialResult | None:
     try:
-        return TrialResult.from_data(json.loads(path.read_text(encoding="utf-8")))
+        return TrialResult.from_data(escape_surrogates(json.loads(path.read_text(encoding="utf-8"))))
     except (OSError, ValueError, TypeError, RecursionError):
         return None

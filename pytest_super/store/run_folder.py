@@ -14,7 +14,14 @@ from pytest_super.errors import InfrastructureError
 from pytest_super.store.activity import read_doing
 from pytest_super.store.atomic_write import write_atomically
 from pytest_super.store.checked import checked_lines, checked_result
-from pytest_super.store.json_lines import append, disk_errors, read_lines, to_line
+from pytest_super.store.json_lines import (
+    append,
+    disk_errors,
+    escape_surrogates,
+    read_lines,
+    sync,
+    to_line,
+)
 from pytest_super.store.results import RUNNING, TrialResult, most_repeats, read_result, read_results
 from pytest_super.store.trajectory import read_trajectory
 
@@ -22,7 +29,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
     from pathlib import Path
 
-RESULT = "result.json"
+RESULT, RESULTS = "result.json", "results.jsonl"
 
 
 class RunFolder:
@@ -31,14 +38,17 @@ class RunFolder:
         self.results: dict[tuple[str, int, int], TrialResult] = {}
 
     def record(self, result: TrialResult) -> None:
-        """Append the result of a trial, unless the trial has one."""
+        """Append the result of a trial, unless the trial has one.
+
+        It is safe on the disk in the trial's folder, so the list is only synced at the end of the run.
+        """
         key = (result.id, result.epoch, result.rerun)
         if key in self.results:
             return
         # Before it is written, so that the summary has it if the disk is full.
         self.results[key] = result
         with disk_errors(self.path):
-            append(self.path / "results.jsonl", to_line(result.to_data()))
+            append(self.path / RESULTS, to_line(vars(result)), is_synced=False)
 
     def ended_result(self, name: str) -> TrialResult | None:
         """The result of a trial that was over when its worker died, also if its report never arrived."""
@@ -60,22 +70,33 @@ class RunFolder:
     def sweep(self, stop_reason: str, error: str) -> None:
         """Record the trials whose report never arrived. The arguments are for those that have not ended."""
         calls = list(read_lines(self.path / "calls.jsonl"))
-        for folder, result in written_results(self.path):
+        for folder, result in written_results(self.path, known=self.results.values()):
             if result.stop_reason == RUNNING:
                 # The ledger comes last: it also has the calls after the last step.
                 used = {**used_in_steps(folder), **used_in_calls(result, calls)}
                 doing = read_doing(folder)
-                where = f", at {doing}" if doing else ""
-                result = replace(result, stop_reason=stop_reason, error=f"{error}{where}", **used)
+                why = escape_surrogates(f"{error}, at {doing}" if doing else error)
+                result = replace(result, stop_reason=stop_reason, error=why, **used)
             self.record(result)
+        # It is missing if no trial began, or if it could not be made, which was reported then.
+        if (listed := self.path / RESULTS).exists():
+            with disk_errors(self.path):
+                sync(listed)
 
     def final(self) -> list[TrialResult]:
         return last_reruns(self.results.values())
 
 
-def written_results(run: Path, task_id: str = "*") -> Iterator[tuple[Path, TrialResult]]:
-    """The result that each trial has written into its folder, with that folder; it may not have ended."""
-    for path in sorted((run / "trials").glob(f"{task_id}/*/result.json")):
+def written_results(
+    run: Path, task_id: str = "*", known: Iterable[TrialResult] = ()
+) -> Iterator[tuple[Path, TrialResult]]:
+    """The result that each trial has written into its folder, with that folder; it may not have ended.
+
+    Those of `known` trials are not read, because there are runs of thousands.
+    """
+    skipped = {(one.id, f"{one.epoch}.{one.rerun}") for one in known}
+    paths = (run / "trials").glob(f"{task_id}/*/result.json")
+    for path in sorted(path for path in paths if path.parts[-3:-1] not in skipped):
         if (result := read_result(path)) is not None:
             yield path.parent, result
 
@@ -90,13 +111,9 @@ def stored_results(run: Path) -> list[TrialResult]:
 
 
 def unlisted(run: Path, listed: Iterable[TrialResult]) -> Iterator[TrialResult]:
-    known = {(one.id, f"{one.epoch}.{one.rerun}") for one in listed}
-    for path in sorted((run / "trials").glob("*/*/result.json")):
-        # Most runs have listed all: their many files are not read.
-        if (path.parent.parent.name, path.parent.name) not in known:
-            result = read_result(path)
-            if result is not None and result.stop_reason != RUNNING:
-                yield result
+    for _, result in written_results(run, known=listed):
+        if result.stop_reason != RUNNING:
+            yield result
 
 
 def last_reruns(results: Iterable[TrialResult]) -> list[TrialResult]:

@@ -7,7 +7,7 @@ import re
 import shutil
 import xml.etree.ElementTree as ET
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import pytest
 
@@ -500,12 +500,30 @@ def super_agent(super_agent, super_task):
     result.stdout.fnmatch_lines(["gate: FAILED, mean accuracy 0.5000 is under 0.9"])
 
 
-def test_the_order_pairs_long_tasks_with_short_ones(project: Project) -> None:
+def test_a_worker_begins_with_a_long_and_a_short_task_then_the_longest_come(project: Project) -> None:
     for minutes in (1, 2, 3, 4, 5):
         project.add_task(f"t{minutes}", limits={"compute": 60 * minutes})
     result = project.run("-n1", "-v")
     started = [line.split("::")[1].split()[0] for line in result.outlines if "PASSED" in line]
-    assert started == ["t5", "t1", "t4", "t2", "t3"]
+    assert started == ["t5", "t1", "t4", "t3", "t2"]
+
+
+def test_reports_from_workers_share_equal_texts(project: Project) -> None:
+    for id in ("right", "wrong"):
+        project.add_task(id)
+
+    class Reports:
+        results: ClassVar[list[dict[str, Any]]] = []
+
+        def pytest_runtest_logreport(self, report: Any) -> None:
+            if report.when == "call":
+                self.results.append(report.super_result)
+
+    options = ("--super-agent=agent:Agent", "--super-sandbox=local", "-n1")
+    project.pytester.runpytest_inprocess(*options, plugins=[reports := Reports()])
+    right, wrong = reports.results
+    assert right["subject"] is wrong["subject"]
+    assert all(ours is theirs for ours, theirs in zip(right, wrong, strict=True))
 
 
 @WITH_AND_WITHOUT_XDIST
