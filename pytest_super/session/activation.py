@@ -14,7 +14,6 @@ from pytest_super.option_values import ini_value
 from pytest_super.platform import when_parent_ends
 from pytest_super.session import fixtures
 from pytest_super.session.answers import with_answers
-from pytest_super.session.garbage import Garbage
 from pytest_super.session.hooks import Session
 from pytest_super.session.papers import name_items_in_order
 from pytest_super.session.reruns import refuse_rerun_options
@@ -69,7 +68,6 @@ def activate(config: pytest.Config) -> None:
             config.stash[RESUMED_RUN] = ResumedRun(run)
     config.pluginmanager.register(fixtures, "super-fixtures")
     config.pluginmanager.register(Session(), "super-session")
-    config.pluginmanager.register(Garbage(config), "super-garbage")
     config.pluginmanager.register(Interrupts(), "super-interrupts")
     needs_answers = run.settings.needs_answers or run.settings.forked_from
     if run.settings.answers and not needs_answers and not config.option.collectonly:

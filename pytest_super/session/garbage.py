@@ -1,4 +1,4 @@
-"""Lets searches for garbage skip what lives until the session ends."""
+"""Spares a session searches for garbage in what lives until it ends."""
 
 from __future__ import annotations
 
@@ -13,11 +13,18 @@ if TYPE_CHECKING:
 
 
 class Garbage:
-    """Pytest searches at its end, and Python after it: a sixth of a session that only collects."""
+    """Until all is collected, there is no search. Later ones skip what exists then.
+
+    Python searches several times while it imports and collects, pytest at its end, and Python after it:
+    together a fifth of a session that only collects.
+    """
 
     def __init__(self, config: pytest.Config) -> None:
+        self.was_enabled = gc.isenabled()
+        gc.disable()
         # Called after pytest's search. A process can run several sessions, whose objects must not pile up.
         config.add_cleanup(gc.unfreeze)
+        config.add_cleanup(self.resume)
         atexit.unregister(gc.freeze)
         atexit.register(gc.freeze)
 
@@ -26,4 +33,9 @@ class Garbage:
         """Wraps the collection, also that of a controller whose workers collect."""
         result = yield
         gc.freeze()
+        self.resume()
         return result
+
+    def resume(self) -> None:
+        if self.was_enabled:
+            gc.enable()

@@ -6,6 +6,7 @@ PyYAML's own rules would change answers (`5e-05` and `1e-3` become strings, `no`
 
 from __future__ import annotations
 
+import operator
 import os
 import re
 from typing import TYPE_CHECKING, Any, AnyStr
@@ -59,6 +60,10 @@ UNCLOSED = ("found unexpected end of stream", "found unexpected document")
 
 class Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[misc]
     """PyYAML's parser, in C if available, with the plain scalars of YAML 1.2."""
+
+    # Called around every node, for paths that we do not resolve. These do nothing, too, and are in C.
+    descend_resolver: Any = operator.is_
+    ascend_resolver: Any = bool
 
     def resolve(self, kind: type[yaml.Node], value: str | None, implicit: Any) -> str:
         """The tag of a node without an explicit tag. Called for every node, so it is written for speed."""

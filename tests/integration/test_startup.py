@@ -75,3 +75,4 @@ def test_garbage_is_not_searched_in_what_was_collected_until_the_session_has_end
     result = pytester.runpytest_inprocess("--super-agent=gold", "--collect-only", "a.task.yaml")
     result.stdout.fnmatch_lines(["skipped True"])
     assert gc.get_freeze_count() == 0
+    assert gc.isenabled()
