@@ -54,6 +54,7 @@ def super_kernel():
 # By words of their command lines. Forks have that of their server.
 PARTS = {
     "forks/client.py": "clients of the workers",
+    "read process; read status": "clients of the workers",
     "inside/warm.py": "kernels and their bridges",
     "forks/server.py": "workers",
     "sys.stdin.readline": "workers",

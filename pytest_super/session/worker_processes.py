@@ -28,12 +28,17 @@ PLAIN = "execmodel=main_thread_only//popen"
 MODULES = (
     "execnet",
     "jupyter_client.session",
+    "pdb",
     "pytest",
     "unittest",
+    "xml.etree.ElementTree",
     "pytest_super.kernel.client",
     "pytest_super.kernel.providers.local",
+    "pytest_super.metrics.script_runs.process_runs",
     "pytest_super.metrics.script_runs.trial_runs",
+    "pytest_super.model.client",
     "pytest_super.model.gateway_process",
+    "pytest_super.model.protocols.chat",
     "pytest_super.session.activation",
     "pytest_super.session.kernels",
     "pytest_super.session.models",
@@ -59,12 +64,10 @@ class WorkerProcesses:
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_xdist_setupnodes(self, specs: list[execnet.XSpec]) -> None:
-        import execnet
-
         python = shlex.join([sys.executable, "-IS", str(CLIENT), str(self.server.socket)])
-        for place, spec in enumerate(specs):
+        for spec in specs:
             if str(spec) == PLAIN:
-                specs[place] = execnet.XSpec(f"{PLAIN}//python={python}")
+                spec.python = python
 
     def pytest_unconfigure(self) -> None:
         self.server.close()

@@ -52,7 +52,7 @@ def test_a_fork_is_like_an_interpreter_of_its_own(
     assert result.ret == pytest.ExitCode.OK
     facts = told(project)
     controller = facts.pop("controller")
-    assert len(facts) == workers
+    assert set(facts) == {f"gw{number}" for number in range(workers)}
     assert {SERVER in one["parent"] for one in facts.values()} == {are_forks}
     assert len({one["random"] for one in facts.values()}) == workers
     for one in facts.values():

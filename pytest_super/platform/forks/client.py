@@ -6,6 +6,9 @@ import signal
 import socket
 import sys
 
+# For the status, after the id of the process.
+WAIT = 'read process; read status; exit "${status:-1}"'
+
 
 def main() -> None:
     """Let a fork run the code with our streams, and end with its status."""
@@ -19,18 +22,16 @@ def main() -> None:
         "environment": dict(os.environ),
         "at_end": signal.SIGKILL,
     }
-    with socket.socket(socket.AF_UNIX) as server:
-        server.connect(sys.argv[1])
-        # First the streams: they come with the first bytes.
-        socket.send_fds(server, [b"0"], [0, 1, 2])
-        server.sendall(json.dumps(given).encode() + b"\n")
-        # Only the fork may keep them open: their end tells xdist that it died.
-        nothing = os.open(os.devnull, os.O_RDWR)
-        for stream in (0, 1):
-            os.dup2(nothing, stream)
-        with server.makefile("rb") as answer:
-            status = answer.read().partition(b"\n")[2]
-    os._exit(status[0] if status else 1)
+    server = socket.socket(socket.AF_UNIX)
+    server.connect(sys.argv[1])
+    # First the streams: they come with the first bytes.
+    socket.send_fds(server, [b"0"], [0, 1, 2])
+    server.sendall(json.dumps(given).encode() + b"\n")
+    # Only the fork may keep them open: their end tells xdist that it died.
+    os.dup2(server.fileno(), 0)
+    os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+    # A shell that waits needs an eighth of the memory.
+    os.execv("/bin/sh", ["sh", "-c", WAIT])
 
 
 main()

@@ -42,24 +42,28 @@ class Fork:
         }
         self._code: int | None = None
         self._waiting = threading.Lock()
+        self._answer = b""
         self._connection = socket.socket(socket.AF_UNIX)
         try:
             self._connection.connect(str(server))
             # First the streams: they come with the first bytes.
             socket.send_fds(self._connection, [b"0"], streams)
             self._connection.sendall(json.dumps(given).encode() + b"\n")
-            self.pid = self._read_id()
+            if not (line := self._read_line()):
+                raise ConnectionError("the process that forks has ended")
+            self.pid = int(line)
         except OSError:
             self._connection.close()
             raise
 
-    def _read_id(self) -> int:
-        line = b""
-        while not line.endswith(b"\n"):
-            if not (more := self._connection.recv(1)):
-                raise ConnectionError("the process that forks has ended")
-            line += more
-        return int(line)
+    def _read_line(self) -> bytes:
+        """Empty at the end. Raises OSError."""
+        while b"\n" not in self._answer:
+            if not (more := self._connection.recv(64)):
+                return b""
+            self._answer += more
+        line, _, self._answer = self._answer.partition(b"\n")
+        return line
 
     def poll(self) -> int | None:
         """The exit code if the process has ended; of a signal its negative number."""
@@ -73,12 +77,12 @@ class Fork:
             if self._code is None:
                 self._connection.settimeout(timeout)
                 try:
-                    status = self._connection.recv(1)
+                    status = self._read_line()
                 except (TimeoutError, BlockingIOError):
                     raise subprocess.TimeoutExpired("fork", timeout or 0) from None
                 self._connection.close()
                 # Without a status the server was killed.
-                code = status[0] if status else 128 + signal.SIGKILL
+                code = int(status or 128 + signal.SIGKILL)
                 self._code = code if code < 128 else 128 - code
             return self._code
 

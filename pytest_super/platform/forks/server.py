@@ -2,7 +2,7 @@
 
 DESCRIPTOR is of a socket that listens. A client sends its three standard streams and then a line, a JSON
 object: the `code` of the fork, its `arguments`, its `folder`, its `environment`, and the signal that it gets
-`at_end` of the client. The answer is a line with the id of the fork, and at its end a byte, its status.
+`at_end` of the client. The answer is a line with the id of the fork, and at its end one with its status.
 The server ends when its standard input does or, if IDLE is not 0, after so many seconds without a fork.
 It imports nothing of ours.
 """
@@ -101,7 +101,7 @@ def end(fork: Fork) -> None:
     """Tell the client how its process has ended."""
     status = os.waitstatus_to_exitcode(os.waitpid(fork.pid, 0)[1])
     with suppress(OSError):
-        fork.client.sendall(bytes([status if status >= 0 else 128 - status]))
+        fork.client.sendall(b"%d\n" % (status if status >= 0 else 128 - status))
     os.close(fork.ended)
     fork.client.close()
 
