@@ -67,16 +67,20 @@ def react_answers(cells: Sequence[str], submission: str) -> list[str]:
     return [*(REACT.format("execute", cell) for cell in cells), REACT.format("submit", submission)]
 
 
+def name_in(request: bytes) -> str:
+    asked_for = MODEL.search(request)
+    return asked_for[1].decode() if asked_for else "benchmark"
+
+
 def completion(text: str, prompt: bytes) -> dict[str, Any]:
     """A response with the name of the requested model, because clients look up its price."""
-    asked_for = MODEL.search(prompt)
     used = {"prompt_tokens": len(prompt) // 4 + 1, "completion_tokens": len(text) // 4 + 1}
     message = {"role": "assistant", "content": text}
     return {
         "id": "chatcmpl-benchmark",
         "object": "chat.completion",
         "created": 1_700_000_000,
-        "model": asked_for[1].decode() if asked_for else "benchmark",
+        "model": name_in(prompt),
         "choices": [{"index": 0, "message": message, "finish_reason": "stop"}],
         "usage": {**used, "total_tokens": sum(used.values())},
     }
@@ -84,7 +88,7 @@ def completion(text: str, prompt: bytes) -> dict[str, Any]:
 
 def response_events(answer: dict[str, Any]) -> Iterator[dict[str, Any]]:
     """The stream of a response."""
-    response = {"id": f"resp_{answer['id']}", "object": "response", "model": "benchmark", "output": []}
+    response = {"id": f"resp_{answer['id']}", "object": "response", "model": answer["model"], "output": []}
     yield {"type": "response.created", "response": {**response, "status": "in_progress"}}
     output = list(output_items(answer))
     for index, item in enumerate(output):
@@ -112,7 +116,7 @@ def output_items(answer: dict[str, Any]) -> Iterator[dict[str, Any]]:
 def message_events(answer: dict[str, Any]) -> Iterator[dict[str, Any]]:
     """The stream of a message."""
     usage = {"input_tokens": 100, "output_tokens": 1}
-    begun = {"id": f"msg_{answer['id']}", "type": "message", "role": "assistant", "model": "benchmark"}
+    begun = {"id": f"msg_{answer['id']}", "type": "message", "role": "assistant", "model": answer["model"]}
     yield {"type": "message_start", "message": {**begun, "content": [], "usage": usage}}
     yield from block_events(0, {"type": "text", "text": ""}, "text_delta", "text", answer["text"])
     if "tool" in answer:
@@ -154,12 +158,13 @@ def application(answers: Sequence[Answer], latency: float, pause: float) -> web.
 
     async def stream(http: web.Request) -> web.StreamResponse:
         loop = asyncio.get_running_loop()
-        turn = len(TOOL_OUTPUT.findall(await http.read()))
+        body = await http.read()
+        turn = len(TOOL_OUTPUT.findall(body))
         answer = answers[turn % len(answers)]
         await asyncio.sleep(latency)
         given = {"text": answer} if isinstance(answer, str) else answer
         # Programs take two calls of the same id for one.
-        events = STREAMS[http.path]({**given, "id": turn})
+        events = STREAMS[http.path]({**given, "id": turn, "model": name_in(body)})
         lines = (f"event: {event['type']}\ndata: {json.dumps(event)}\n\n" for event in events)
         if not pause:
             return web.Response(text="".join(lines), content_type="text/event-stream")

@@ -45,14 +45,15 @@ def contents_of(name: str, base: Path, root: Path) -> str:
 
 
 def own_files(name: str, base: Path, root: Path) -> list[tuple[str, Path]] | None:
-    """The files of a user's agent with the names of its modules; None if it has none that are known."""
+    """The files of a user's agent with the names of its modules; None if it is ours, or none are known."""
     kind, _, command = name.partition(":")
     if kind == "host-command":
         return of_program(command, base, root)
     name = name.partition("==")[0]
     # A name without a colon can be one that a conftest's hook knows, and by chance that of a module.
     is_import = not is_in_image(name) and (":" in name or name in offered_agents().names)
-    return of_module(module_of(name), root) if is_import else None
+    module = module_of(name)
+    return of_module(module, root) if is_import and module != PACKAGE else None
 
 
 @lru_cache(maxsize=1)

@@ -33,7 +33,6 @@ MODULES = (
     "unittest",
     "xml.etree.ElementTree",
     "pytest_super.kernel.client",
-    "pytest_super.kernel.providers.local",
     "pytest_super.metrics.script_runs.process_runs",
     "pytest_super.metrics.script_runs.trial_runs",
     "pytest_super.model.client",
@@ -47,6 +46,12 @@ MODULES = (
     "pytest_super.tasks.loading",
 )
 
+OF_SANDBOXES = {
+    "docker": ("docker", "pytest_super.kernel.providers.docker.sandbox"),
+    "bubblewrap": ("pytest_super.kernel.providers.bubblewrap",),
+    "local": ("pytest_super.kernel.providers.local",),
+}
+
 
 def are_many(config: pytest.Config) -> bool:
     """Whether `-n` asks for so many workers that forks are worth it, and they are possible here."""
@@ -57,9 +62,11 @@ def are_many(config: pytest.Config) -> bool:
 class WorkerProcesses:
     """Starts the server at once, so that it is ready when xdist needs it."""
 
-    def __init__(self) -> None:
+    def __init__(self, sandbox: str | None) -> None:
+        """`sandbox` is the name of the run's provider."""
+        modules = [*MODULES, *OF_SANDBOXES.get(sandbox or "", ())]
         self.server = ForkServer(
-            f"import {', '.join(MODULES)}", folder=Path(tempfile.mkdtemp(prefix="super-"))
+            f"import {', '.join(modules)}", folder=Path(tempfile.mkdtemp(prefix="super-"))
         )
 
     @pytest.hookimpl(optionalhook=True)
