@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pytest_super.agents.identity import own_files
 from pytest_super.agents.registry import installed_agent, installed_names
 from pytest_super.cli import main
 from pytest_super.errors import InfrastructureError, SuperError
@@ -207,3 +208,8 @@ def test_a_machine_without_npm_is_told_what_to_install(npm: FakeNpm, monkeypatch
 def test_a_processor_without_packages_is_named(npm: FakeNpm) -> None:
     with pytest.raises(SuperError, match="for the processor riscv64"):
         npm.fetch("riscv64")
+
+
+@pytest.mark.parametrize("name", ["codex", "claude-code==2.1.330", "react-super"])
+def test_our_own_code_is_not_read_as_an_agents(name: str, tmp_path: Path) -> None:
+    assert own_files(name, tmp_path, tmp_path) is None
