@@ -537,7 +537,13 @@ def test_without_a_path_the_tasks_folder_is_collected_and_not_testpaths(
 
 
 @pytest.mark.slow
-def test_an_ini_file_can_set_the_agent_and_every_option(project: Project) -> None:
+def test_an_ini_file_can_set_the_agent_and_every_option(
+    project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # As if Slurm's programs were here.
+    monkeypatch.setattr("shutil.which", lambda name: f"/bin/{name}")
+    # Without an engine, a run with this one does not begin.
+    options = [option for option in OPTIONS if option.name != "engine"]
     project.add_task("right")
     (project.path / "given.txt").touch()
     project.write("given/run.json", '{"id": "given", "model": "openai/gpt-4o"}')
@@ -548,14 +554,14 @@ def test_an_ini_file_can_set_the_agent_and_every_option(project: Project) -> Non
     def seen(*arguments: str) -> tuple[dict[str, Any], str]:
         config = project.pytester.parseconfigure(*arguments)
         settings = repr(config.stash[RUN].settings) if RUN in config.stash else ""
-        return {option.key: value_of(config, option) for option in OPTIONS}, settings
+        return {option.key: value_of(config, option) for option in options}, settings
 
     default, _ = seen()
     given, settings = seen(
-        *(option.flag if option.is_flag else f"{option.flag}={given_value(option)}" for option in OPTIONS)
+        *(option.flag if option.is_flag else f"{option.flag}={given_value(option)}" for option in options)
     )
     lines = "".join(
-        f"{option.key} = {'true' if option.is_flag else given_value(option)}\n" for option in OPTIONS
+        f"{option.key} = {'true' if option.is_flag else given_value(option)}\n" for option in options
     )
     project.pytester.makeini(f"[pytest]\npythonpath = .\n{lines}")
     assert settings
@@ -570,6 +576,7 @@ def given_value(option: Option) -> str:
 
 # Of the options whose value must have a form of its own, or name what is there.
 GIVEN = {
+    "machines": "slurm:2",
     "agent": "agent:Agent",
     "sandbox": "local",
     "fail-under": "0.5",

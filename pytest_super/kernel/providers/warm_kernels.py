@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from pytest_super.kernel.delivery import FIRST, INSIDE, MODULES, bridge_source
 from pytest_super.kernel.providers.host_environment import allowed_environment
 from pytest_super.kernel.providers.sandbox_folder import SandboxFolder
+from pytest_super.platform import MARKER
 from pytest_super.platform.forks.start import ForkServer
 
 if TYPE_CHECKING:
@@ -30,14 +31,15 @@ BEGIN = "compile, start_kernel = __import__('sys').modules['warm'].begin()\n"
 def socket_of(run: str) -> Path:
     """The socket of the run's process on this machine, which is started if there is none. Raises OSError."""
     folder = SandboxFolder(run)
+    venv = f"{folder.path}/venv"
     socket = folder.path / "socket"
     with suppress(FileExistsError):
         folder.make()
         ForkServer(
             PREPARATION,
             folder=folder.path,
-            python=f"{folder.path}/venv/bin/python",
-            environment=allowed_environment(os.environ),
+            python=f"{venv}/bin/python",
+            environment={**allowed_environment(os.environ), "VIRTUAL_ENV": venv, MARKER: run},
             idle_seconds=IDLE_SECONDS,
         )
     deadline = monotonic() + LONGEST_START
