@@ -16,7 +16,7 @@ from pytest_super.model.completion import RunCostError
 from pytest_super.session.comparability import digests_of_trial
 from pytest_super.session.run import RUN
 from pytest_super.session.scoring import SCORING
-from pytest_super.store.results import RUN_COST, most_repeats
+from pytest_super.store.results import INTERRUPTED, RUN_COST, most_repeats
 from pytest_super.words import words_of
 
 if TYPE_CHECKING:
@@ -172,7 +172,9 @@ def error_of(cause: BaseException | None, doing: Doing) -> str | None:
 
 
 def stop_reason_of(cause: BaseException | None) -> str:
-    """The stop reason of a failure; "" if nothing failed."""
+    """The stop reason of a failure; "" if nothing failed. A submission that was not scored yet is none."""
     if isinstance(cause, RunCostError):
         return RUN_COST
+    if isinstance(cause, KeyboardInterrupt):
+        return INTERRUPTED
     return "error" if isinstance(cause, Exception) else ""

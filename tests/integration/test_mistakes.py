@@ -467,6 +467,37 @@ def test_an_interrupted_run_stores_its_trials_and_leaves_nothing(
         assert row["stop_reason"] == "interrupted"
 
 
+def test_a_trial_that_is_interrupted_after_its_submission_is_no_error(project: Project) -> None:
+    project.write("conftest.py", INTERRUPTS_LOOKING_AT_FILES)
+    project.add_task("right")
+    result = project.run_in_subprocess()
+    assert result.ret == pytest.ExitCode.INTERRUPTED
+    result.stdout.fnmatch_lines(["stopped right: interrupted: *", "1 interrupted"])
+    result.stdout.no_fnmatch_line("*infrastructure error*")
+    assert project.results["right[1]"]["stop_reason"] == "interrupted"
+
+
+INTERRUPTS_LOOKING_AT_FILES = """
+import os, signal
+import pytest
+from pytest_super.kernel.sandbox import WritableFolders
+from pytest_super.testing import FakeKernel
+
+class Kernel(FakeKernel):
+    writable = WritableFolders(folders=("/work",), is_whole=True)
+
+    def now(self):
+        return 0.0
+
+    def changed_files(self, *arguments, **named):
+        os.kill(os.getpid(), signal.SIGINT)
+
+@pytest.fixture
+def super_make_kernel():
+    return Kernel
+"""
+
+
 @pytest.mark.slow
 def test_workers_that_are_interrupted_count_what_they_stopped_and_what_did_not_begin(
     project: Project, sandboxes: Path
