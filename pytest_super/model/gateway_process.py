@@ -60,6 +60,7 @@ class Gateway:
         """An open connection, which keeps the gateway from ending between calls."""
         self._downtime = 0.0
         self._down_since: float | None = None
+        self._is_closed = False
         self._starter_pipes: list[BinaryIO] = []
         """Our ends of pipes to the gateways, which are closed when this process ends."""
 
@@ -181,8 +182,10 @@ class Gateway:
                 sleep(0.05)
 
     def _connected(self) -> Connection:
-        """Raises OSError."""
+        """Raises OSError, and ModelError after `close`: a call of a worker elsewhere can outlive the run."""
         with self._lock:
+            if self._is_closed:
+                raise ModelError("the run has ended", is_final=True)
             now = monotonic()
             try:
                 self._lease = self._lease or Connection(self.socket, self._longest_silence)
@@ -216,6 +219,8 @@ class Gateway:
 
     def close(self) -> None:
         """Release the gateway; it ends when all clients have released it."""
+        with self._lock:
+            self._is_closed = True
         self.drop_lease()
         while self._starter_pipes:
             self._starter_pipes.pop().close()
