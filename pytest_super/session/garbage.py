@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 class Garbage:
-    """Until all is collected, there is no search. Later ones skip what exists then.
+    """Python searches nothing until all tests are collected, and later skips what exists then.
 
     Python searches several times while it imports and collects, pytest at its end, and Python after it:
     together a fifth of a session that only collects.

@@ -33,7 +33,9 @@ def use_slurm(config: pytest.Config, workers: int, words: Sequence[str]) -> None
     if not config.pluginmanager.hasplugin("xdist"):
         raise pytest.UsageError(f"{flag} needs pytest-xdist, which is disabled")
     if missing := [name for name in ("salloc", "srun") if shutil.which(name) is None]:
-        raise pytest.UsageError(f"{flag}: there is no program {missing[0]} here: run pytest on a login node")
+        raise pytest.UsageError(
+            f"{flag}: the program {missing[0]} is missing here: run pytest on a login node"
+        )
     config.option.tx = [f"popen//python={command(words)}"] * workers
     if config.option.dist == "no":
         config.option.dist = "load"

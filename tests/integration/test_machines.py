@@ -133,7 +133,9 @@ def test_a_machine_without_slurm_is_told_so(project: Project, monkeypatch: pytes
     project.add_task("right")
     monkeypatch.setenv("PATH", "/nowhere")
     result = project.run("--super-machines=slurm:2")
-    result.stderr.fnmatch_lines(["ERROR: --super-machines=slurm:2: there is no program salloc here: run *"])
+    result.stderr.fnmatch_lines(
+        ["ERROR: --super-machines=slurm:2: the program salloc is missing here: run *"]
+    )
 
 
 # Machines that are refused
@@ -160,7 +162,7 @@ def run_on(project: Project, node: str, start: str, *options: str) -> pytest.Run
             CLOSED,
             "bwrap cannot make a sandbox (No permissions to create new namespace): user namespaces are *",
         ),
-        ("", "there is no program bwrap: install it*"),
+        ("", "the program bwrap is missing: install it*"),
     ],
 )
 def test_a_machine_that_can_make_no_sandbox_is_refused_by_its_name_before_the_first_trial(

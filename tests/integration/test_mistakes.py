@@ -227,7 +227,7 @@ def test_where_nothing_isolates_an_untrusted_agent_is_refused(project: Project) 
     result = project.pytester.runpytest_subprocess("--super-agent=agent:Agent")
     assert result.ret == USAGE
     result.stderr.fnmatch_lines(
-        ["*no container engine answers at*--super-sandbox=local*; there is no program bwrap*"]
+        ["*no container engine answers at*--super-sandbox=local*; the program bwrap is missing*"]
     )
 
 
@@ -236,7 +236,7 @@ def test_where_nothing_isolates_the_gold_agent_runs_locally_and_says_so(project:
     project.add_task("a", solution={"cells": ["40 + 2"]})
     result = project.pytester.runpytest_subprocess("--super-agent=gold")
     result.assert_outcomes(passed=1)
-    note = "no isolation, since no container engine answers at * and there is no program bwrap"
+    note = "no isolation, since no container engine answers at * and the program bwrap is missing"
     result.stdout.fnmatch_lines([f"super: agent gold, sandbox local ({note}), *"])
 
 

@@ -201,7 +201,9 @@ def test_a_command_that_a_package_of_node_lacks_is_named(npm: FakeNpm) -> None:
 
 def test_a_machine_without_npm_is_told_what_to_install(npm: FakeNpm, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", str(npm.bin))
-    with pytest.raises(InfrastructureError, match=r"there is no program npm, .* install it"):
+    with pytest.raises(
+        InfrastructureError, match=r"the program npm, which downloads the agent, is missing: install it"
+    ):
         npm.fetch()
 
 

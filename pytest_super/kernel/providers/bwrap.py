@@ -176,7 +176,7 @@ def refusal(tried: Way) -> str | None:
 def why_unusable() -> str | None:
     """Why bwrap cannot be used, for a person; None if it can."""
     if shutil.which("bwrap") is None:
-        return f"there is no program bwrap: {HOW_TO_INSTALL}"
+        return f"the program bwrap is missing: {HOW_TO_INSTALL}"
     if (problem := refusal(way())) is None:
         return None
     return f"bwrap cannot make a sandbox ({problem}): {HOW_TO_PERMIT}"

@@ -37,7 +37,7 @@ def why_root_stays() -> str:
     if os.geteuid() != 0:
         return ""
     if missing := [name for name in PROGRAMS if shutil.which(name) is None]:
-        return f"there is no program {missing[0]} (of util-linux)"
+        return f"the program {missing[0]} (of util-linux) is missing"
     if usable_ids() is None:
         return "its user namespace has no other user ids"
     if (folder := tempfile.gettempdir()) and closed_parents(Path(folder, PREFIX).resolve()):

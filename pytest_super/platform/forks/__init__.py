@@ -1,5 +1,5 @@
-"""Processes as forks of one that has imported what they need, on Linux.
+"""On Linux, processes as forks of one that has imported what they need.
 
-`server` is that process. It runs nothing itself, so its forks have nothing of each other. `start` starts it,
-`fork` asks it for a fork, and `client` is a program that does, for whoever has to start a program.
+`server` is that process. It runs nothing itself, so no fork has anything of another. `start` starts it, and
+`fork` asks it for a fork. `client` is a program that asks: xdist can only start programs.
 """

@@ -112,7 +112,7 @@ def run_npm(command: str, options: list[str], specs: list[str], folder: Path) ->
     """
     if shutil.which("npm") is None:
         raise InfrastructureError(
-            "there is no program npm, which downloads the agent: install it (the package `npm` of most "
+            "the program npm, which downloads the agent, is missing: install it (the package `npm` of most "
             "distributions), or build the image where there is one"
         )
     words, shown = ["npm", command, *NPM_OPTIONS, *options, *specs], " and ".join(specs)
