@@ -5,7 +5,7 @@ Each call is a channel of its own. The answer is the lines of `wire`, and these:
     {"up": …}      before each try, the controller's Gateway.downtime
     {"failed": …}  why the gateway gives no answer, and whether that `is_final`
 
-In the worker's place there is no socket and no port: code in its sandboxes has nothing to connect to.
+The worker opens no socket and no port that code in its sandboxes could connect to.
 """
 
 from __future__ import annotations

@@ -75,13 +75,7 @@ def remove_tree(folder: str) -> None:
 class KernelProcess:
     """One kernel process, the address of its sockets and the key that signs its messages."""
 
-    def __init__(
-        self,
-        folder: str,
-        number: int,
-        launcher: str,
-        start: Callable[[list[str], int, str], int] | None = None,
-    ) -> None:
+    def __init__(self, folder: str, number: int, launcher: str, start: Start | None = None) -> None:
         self.key = os.urandom(16).hex()
         self.address = f"{folder}/kernel-{number}"
         program, connection = folder + "/kernel.py", self.address + ".json"
@@ -136,8 +130,7 @@ class KernelProcess:
 
 def spawn(command: list[str], stderr: int, folder: str) -> int:
     """Start `command` in its own session, with empty input and `stderr` as both outputs."""
-    # ipykernel ends by itself when the process JPY_PARENT_PID, the bridge, has ended.
-    environment = dict(os.environ, JPY_PARENT_PID=str(os.getpid()), IPYTHONDIR=folder + "/ipython")
+    environment = {**os.environ, **kernel_variables(os.getpid(), folder)}
     actions: list[Any] = [
         (os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0),
         (os.POSIX_SPAWN_DUP2, stderr, 1),
@@ -145,6 +138,11 @@ def spawn(command: list[str], stderr: int, folder: str) -> int:
     ]
     # Not by `subprocess`, whose import would delay the kernel's start.
     return os.posix_spawn(command[0], command, environment, file_actions=actions, setsid=True)
+
+
+def kernel_variables(bridge: int, folder: str) -> dict[str, str]:
+    # ipykernel ends by itself when the process JPY_PARENT_PID, the bridge, has ended.
+    return {"JPY_PARENT_PID": str(bridge), "IPYTHONDIR": folder + "/ipython"}
 
 
 def prefer_as_victim(pid: int) -> None:

@@ -6,14 +6,12 @@ first trial. The process reads no stream of a trial, so its forks have nothing o
 
 from __future__ import annotations
 
-import ctypes
 import os
 import sys
 from types import ModuleType
 from typing import Any
 
 PACKAGE = "pytest_super.kernel.inside"
-PR_SET_DUMPABLE, PR_SET_CHILD_SUBREAPER = 4, 36
 OF_SYS = ("prefix", "exec_prefix", "executable", "path", "orig_argv")
 # The source of the bridge's modules, which a sandbox gets like any other, and its code.
 compiled: dict[str, Any] = {}
@@ -32,9 +30,11 @@ def prepare(folder: str, modules: tuple[str, ...]) -> None:
         names[f"{PACKAGE}.{name}"] = ModuleType(f"{PACKAGE}.{name}")
         sys.modules.update(names)
         exec(compiled[text], vars(names[f"{PACKAGE}.{name}"]))
-    vars(names[f"{PACKAGE}.launcher"])["do_without_debugger"]()
+    inside("launcher").do_without_debugger()
     import ipykernel.kernelapp  # noqa: F401
 
+    # A supervisor that is killed leaves us its orphans, which the server kills.
+    inside("supervision").adopt_orphans()
     for name in names:
         del sys.modules[name]
     naming_environment.extend(
@@ -43,8 +43,11 @@ def prepare(folder: str, modules: tuple[str, ...]) -> None:
         for name, value in vars(module).items()
         if isinstance(value, str | list) and sys.prefix in str(value) and module is not sys
     )
-    # A supervisor that is killed leaves us its orphans, which the server kills.
-    ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+
+
+def inside(name: str) -> Any:
+    """A module of the bridge."""
+    return sys.modules[f"{PACKAGE}.{name}"]
 
 
 def read(path: str) -> str:
@@ -83,12 +86,12 @@ def start_kernel(command: list[str], stderr: int, folder: str) -> int:
         return pid
     os.setsid()
     # Else the files of this process in /proc would be root's, as the bridge's are.
-    ctypes.CDLL(None).prctl(PR_SET_DUMPABLE, 1, 0, 0, 0)
+    inside("supervision").request(inside("supervision").PR_SET_DUMPABLE, 1)
     nothing = os.open(os.devnull, os.O_RDONLY)
     for place, descriptor in enumerate((nothing, stderr, stderr)):
         os.dup2(descriptor, place)
     os.closerange(3, os.sysconf("SC_OPEN_MAX"))
-    os.environ.update(JPY_PARENT_PID=str(os.getppid()), IPYTHONDIR=folder + "/ipython")
+    os.environ.update(inside("processes").kernel_variables(os.getppid(), folder))
     program = command[1]
     # ipykernel has read the variable JPY_PARENT_PID when it was imported.
     sys.argv = [*command[1:], f"--IPKernelApp.parent_handle={os.getppid()}"]

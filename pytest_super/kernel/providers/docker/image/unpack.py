@@ -1,4 +1,4 @@
-"""Writes an image of the engine as a folder tree, from which sandboxes start where there is no engine."""
+"""Writes the files of an image into a folder, so that sandboxes can start without an engine."""
 
 from __future__ import annotations
 
