@@ -14,7 +14,6 @@ if TYPE_CHECKING:
     from pytest_super.store.trajectory import Step
 
 SHOWN = {"open", "goto", "scroll_down", "scroll_up", "search_file", "search_dir", "find_file", "create"}
-UNREADABLE = ("Thought or action not provided", "Invalid action")
 UNMATCHED = ("Could not find the following", "Found multiple", "Usage: edit")
 LONG = 10_000
 
@@ -32,10 +31,6 @@ KINDS: dict[str, Callable[[Step], bool]] = {
     "what an edit reports that fails": lambda step: (
         step.observation.startswith(UNMATCHED) or "proposed edit" in step.observation[:200]
     ),
-    "what stands for no output": lambda step: not step.observation,
-    "what refuses an answer that cannot be read": lambda step: step.observation.startswith(UNREADABLE),
-    "what a cell reports that is interrupted": lambda step: "interrupt" in step.observation[:200].lower(),
-    "what a submission reports": lambda step: action_of(step) == "submit",
 }
 
 
