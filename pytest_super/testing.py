@@ -105,8 +105,11 @@ class FakeKernel:
     def kill(self) -> None:
         self.is_killed = True
 
-    def start(self) -> None:
+    def start(self, *, with_kernel: bool = True) -> None:
         """Nothing to do: the kernel is always ready."""
+
+    def pass_on_variables(self) -> None:
+        """Nothing to do: there are no programs."""
 
     def execute(
         self, code: str, *, timeout: float | None = None, listener: Callable[[str], None] | None = None

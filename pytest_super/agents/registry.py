@@ -88,6 +88,14 @@ def installed_agent(name: str) -> InstalledAgent | None:
     return made.at(version) if equals else made
 
 
+def runs_cells(name: str, task: Task) -> bool:
+    """Whether the agent runs cells of its own, so that its kernel is best ready before it starts."""
+    if name == "gold":
+        # It writes the functions of a paper.
+        return not task.functions
+    return not name.startswith("command:") and installed_agent(name) is None
+
+
 def installed_names() -> list[str]:
     """The names of all agents that are programs in images."""
     names = sorted(offered_agents().names)

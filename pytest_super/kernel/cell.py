@@ -43,6 +43,8 @@ class CellResult:
     """Characters cut between head and tail; 0 when the output is complete."""
     detail: str = ""
     """The cause: `ValueError: bad` for an error, `exit code 3` or `out of memory` for a death."""
+    exit_code: int | None = None
+    """Of a program that has ended: -N for the signal N. None for cells."""
     seconds: float = 0.0
     """Total seconds that the cell has run, until it ended or until now."""
     processes: list[ObservedProcess] | None = None

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import ast
+import json
 import time
 from dataclasses import replace
 from typing import TYPE_CHECKING
@@ -27,7 +29,7 @@ from pytest_super.kernel.live import LiveKernel
 from pytest_super.kernel.sandbox import require_running, writable_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
     from pathlib import Path
 
     from pytest_super.kernel.http_requests import Answer
@@ -38,6 +40,7 @@ INTERRUPT_SECONDS = 10.0
 # A restart gets this time even if its caller's limit is shorter, such as a cell limit of less than a second:
 # otherwise no restart would succeed, and the sandbox would stay without a kernel.
 LEAST_RESTART_SECONDS = 10.0
+VARIABLES = "__import__('json').dumps(dict(__import__('os').environ))"
 
 
 class Kernel:
@@ -57,22 +60,25 @@ class Kernel:
         self._sandbox = sandbox
         self._clock = clock
         self._started: LiveKernel | None = None
+        self._variables: dict[str, str] = {}
 
     # Life
 
-    def start(self) -> None:
+    def start(self, *, with_kernel: bool = True) -> None:
         """Open the sandbox and return when the kernel runs cells and their output arrives.
 
-        Raises what `Sandbox.open` raises, and InfrastructureError when no kernel starts.
+        Unless `with_kernel`, the first cell starts it: programs and files need none. Raises what
+        `Sandbox.open` raises, and InfrastructureError when the sandbox or its kernel does not start.
         """
         self._started = LiveKernel(
             self._sandbox.open(), clock=self._clock, cause_of_death=self._sandbox.cause_of_death
         )
-        self._started.start(START_SECONDS)
+        self._started.start(START_SECONDS, with_kernel=with_kernel)
 
     def restart(self, timeout: float = START_SECONDS) -> None:
         """Kill everything that runs in the sandbox and start a new kernel in it, without the old state.
 
+        If there was no kernel yet, none is started.
         A running cell ends without a result. When no kernel starts within `timeout` seconds, at least
         LEAST_RESTART_SECONDS, which code in the sandbox can cause, the next cell reports it: KERNEL_DIED or
         SANDBOX_LOST.
@@ -125,21 +131,24 @@ class Kernel:
         comes first, in the result and to `listener`, which gets it at once as one text, clipped as in
         results. After that the listener gets all text of the cell as it arrives, in the reader thread: also
         after a time-out, and output of the cell's background processes while later cells run.
-        Raises CellStateError while a cell runs, EngineError when the sandbox's engine failed.
+        Raises CellStateError while a cell runs, EngineError when the sandbox's engine failed,
+        InfrastructureError when this is the first cell and no kernel starts.
         """
         self.actions += 1
         live = self._live
+        live.require_kernel(START_SECONDS)
         if live.death is not None and not live.has_cell:
             detail = f"the kernel died ({live.death}) and was not restarted"
             return CellResult(outcome=Outcome.KERNEL_DIED, detail=detail)
         live.run(code, listener)
-        return self._with_reports(live.await_cell(timeout))
+        return self._after_wait(live.await_cell(timeout))
 
     def evaluate(self, expression: str) -> str:
         """The value of a Python expression, as the kernel displays it. It does not count as a cell.
 
         Raises CellStateError while a cell runs, InfrastructureError when there is no value.
         """
+        self._live.require_kernel(START_SECONDS)
         return self._live.evaluate(expression)
 
     def wait(self, timeout: float | None = None) -> CellResult:
@@ -147,7 +156,7 @@ class Kernel:
 
         Raises CellStateError when no cell runs.
         """
-        return self._with_reports(self._live.await_cell(timeout))
+        return self._after_wait(self._live.await_cell(timeout))
 
     def interrupt(self, timeout: float = INTERRUPT_SECONDS) -> CellResult:
         """Interrupt the running cell as Ctrl-C does: INTERRUPTED, or TIMED_OUT when it still runs.
@@ -155,12 +164,15 @@ class Kernel:
         A cell that ends by itself in that time counts as interrupted too. Raises CellStateError when no cell
         runs.
         """
-        return self._with_reports(self._live.interrupt(timeout))
+        return self._after_wait(self._live.interrupt(timeout))
+
+    def _after_wait(self, result: CellResult) -> CellResult:
+        if result.is_running:
+            self.require_running()
+        return self._with_reports(result)
 
     def _with_reports(self, result: CellResult) -> CellResult:
         live = self._live
-        if result.outcome is Outcome.TIMED_OUT:
-            require_running(self._sandbox)
         return replace(result, processes=live.processes.take(), dropped=live.take_dropped())
 
     @property
@@ -170,11 +182,12 @@ class Kernel:
 
     @property
     def busy_seconds(self) -> float:
-        """Total seconds that cells ran, each from its request until it was over, a running one until now.
+        """Total seconds that cells and programs ran, each from its request to its end, or until now.
 
         It includes restarts, because code that an agent left behind can run during them.
         """
-        return 0.0 if self._started is None else self._started.busy_seconds
+        live = self._started
+        return 0.0 if live is None else live.busy_seconds + live.programs.busy_seconds
 
     def meter(self, charge: Callable[[float], None]) -> None:
         """From now on, call `charge` about twice a second with the processor time of the last sample.
@@ -184,6 +197,45 @@ class Kernel:
         processes.
         """
         self._live.processes.meter(charge)
+
+    # Programs
+
+    def run_program(
+        self,
+        command: str,
+        environment: Mapping[str, str],
+        files: Mapping[str, str],
+        *,
+        timeout: float,
+        listener: Callable[[str], None] | None = None,
+    ) -> CellResult:
+        """Run `command` by `sh -c` in the directory of the kernel, and wait for its end, at most `timeout` s.
+
+        `files` (path to text) are written first, in folders that are made if necessary. The program has an
+        empty input, a session of its own, and `environment` besides the variables of the sandbox and those
+        passed on. The listener gets its output as it arrives. TIMED_OUT leaves it running: see
+        `wait_for_program`. Without an exit code, an ERROR says why it was not started. Processes that it
+        leaves running keep running, and what they print is lost. Raises EngineError when the sandbox's
+        engine failed.
+        """
+        self.actions += 1
+        self._live.programs.run(command, {**self._variables, **environment}, files, listener)
+        return self.wait_for_program(timeout)
+
+    def wait_for_program(self, timeout: float) -> CellResult:
+        """Continue to wait for a program that timed out. The result has its output since the last one."""
+        return self._with_reports(self._live.programs.wait(timeout))
+
+    def pass_on_variables(self) -> None:
+        """From now on, programs have the variables that the kernel has now. Raises InfrastructureError."""
+        self._variables = json.loads(ast.literal_eval(self.evaluate(VARIABLES)))
+
+    def require_running(self) -> None:
+        """Raises EngineError if somebody outside has stopped the sandbox, which then took the time.
+
+        Done for each cell that times out. Who waits for a program, in many turns, does it at the end.
+        """
+        require_running(self._sandbox)
 
     # Files. When the sandbox is gone, all raise SandboxLostError, or EngineError if its engine failed.
 

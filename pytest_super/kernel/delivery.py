@@ -13,6 +13,7 @@ INSIDE = Path(__file__).parent / "inside"
 FIRST = ("launcher", "processes", "supervision")
 MODULES = (
     *("frames", "outbox", "message_size", "lookup", "filework"),
+    *("kernel_connection", "program_run"),
     *("processor_time", "process_image", "expected_script", "observer", "bridge"),
 )
 # It removes the empty entry of `sys.path`, the working directory, because code inside writes there.
@@ -34,11 +35,12 @@ sys.modules["pytest_super.kernel.inside"] = type(sys)("pytest_super.kernel.insid
 launcher, processes = take(), load("processes")
 folder = processes.private_folder()
 load("supervision").supervise([folder, *sys.argv[1:]])
-kernel = processes.KernelProcess(folder, 1, launcher, globals().get("start_kernel"))
+start = globals().get("start_kernel")
+kernel = processes.KernelProcess(folder, 1, launcher, start) if launcher else None
 for name in {MODULES}:
     module = load(name)
 processes.import_from_standard_library()
-module.main(launcher, folder, kernel)
+module.main(folder, kernel)
 """
 
 
@@ -51,7 +53,17 @@ def bridge_source() -> str:
 
 
 @cache
-def bridge_program() -> bytes:
-    """The bytes that the kernel's client sends before its first frame: the modules that STARTER reads."""
-    texts = [(INSIDE / f"{name}.py").read_bytes() for name in (*FIRST, *MODULES)]
+def bridge_program(*, with_kernel: bool = True) -> bytes:
+    """The bytes that the kernel's client sends before its first frame: the modules that STARTER reads.
+
+    The kernel starts first, or not until the bridge gets a frame with its launcher.
+    """
+    modules = [(INSIDE / f"{name}.py").read_bytes() for name in (*FIRST[1:], *MODULES)]
+    texts = [launcher() if with_kernel else b"", *modules]
     return b"".join(b"%d\n%s" % (len(text), text) for text in texts)
+
+
+@cache
+def launcher() -> bytes:
+    """The program of the kernel's process."""
+    return (INSIDE / f"{FIRST[0]}.py").read_bytes()

@@ -107,10 +107,13 @@ CALL = variant(
     },
 )
 CONTROL: dict[str, Kind] = {
+    # The key is empty if there is no kernel yet.
     "hello": Kind(record(key=KEY, observes=optional(flag))),
     "pong": Kind(record()),
     "died": Kind(record(why=CAUSE)),
-    "restarted": Kind(record(key=KEY)),
+    "started": Kind(record(key=KEY)),
+    "printed": Kind(record(id=ID), payload=CHUNK),
+    "ended": Kind(record(id=ID, status=optional(whole(2**16)), error=optional(CAUSE))),
     "process": Kind(PROCESS),
     "observed": Kind(record()),
     "used": Kind(record(seconds=SECONDS)),

@@ -6,12 +6,13 @@ import threading
 import time
 from typing import TYPE_CHECKING, Any, Protocol
 
-from pytest_super.kernel.delivery import bridge_program
+from pytest_super.kernel.delivery import bridge_program, launcher
 from pytest_super.kernel.files import FileChannel
 from pytest_super.kernel.http_requests import HttpChannel
 from pytest_super.kernel.incoming import Incoming
 from pytest_super.kernel.inside import frames
 from pytest_super.kernel.observed import ProcessChannel
+from pytest_super.kernel.programs import ProgramChannel
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -120,8 +121,8 @@ class Connection:
 class Events(Protocol):
     """Receives what a Link reports. The Link's reader thread calls all methods."""
 
-    def on_kernel(self) -> None:
-        """A kernel process was started: requests can be sent to it."""
+    def on_start(self) -> None:
+        """The bridge has started, or a kernel: requests can be sent to it."""
 
     def on_message(self, message: Message) -> None: ...
 
@@ -133,23 +134,28 @@ class Events(Protocol):
 
 
 class Link:
-    """Sends requests to the kernel, and passes what arrives to `events`, `files` and `http`."""
+    """Sends requests to the kernel, and passes what arrives to `events` and the channels."""
 
-    def __init__(self, stream: Stream, events: Events, *, lost: Callable[[], Exception]) -> None:
-        """`lost` makes the exception of file and HTTP operations once the stream has ended."""
+    def __init__(
+        self, stream: Stream, events: Events, *, clock: Callable[[], float], lost: Callable[[], Exception]
+    ) -> None:
+        """`lost` makes the exception of operations without the kernel once the stream has ended."""
         self._events = events
+        self.has_bridge = False
         self._session: Session | None = None
         self.incoming = Incoming()
         self._connection = Connection(stream, on_frame=self._on_frame, on_end=self._on_end)
         self.processes = ProcessChannel(self._connection.send_control)
+        self.programs = ProgramChannel(self._connection.send_control, clock=clock, lost=lost)
         self.http = HttpChannel(self._connection.send_control, lost=lost)
         self.files = FileChannel(self._connection.send_control, lost=lost, give_up=self._connection.give_up)
 
-    def start(self) -> None:
+    def start(self, *, with_kernel: bool) -> None:
         self._connection.start()
-        self._connection.send_bytes(bridge_program())
-        # The import takes 0.1 s: do it while the kernel starts.
-        import jupyter_client.session  # noqa: F401
+        self._connection.send_bytes(bridge_program(with_kernel=with_kernel))
+        if with_kernel:
+            # The import takes 0.1 s: do it while the kernel starts.
+            import jupyter_client.session  # noqa: F401
 
     def close(self) -> None:
         self._connection.close()
@@ -174,16 +180,21 @@ class Link:
         """Kill everything inside, and start nothing. The death of the kernel arrives later."""
         self._connection.send_control("kill")
 
+    def start_kernel(self) -> None:
+        """Start the first kernel. Its key arrives later."""
+        self._connection.send_control("kernel", launcher())
+
     def restart(self) -> None:
-        """Kill the kernel and start another one. Its key arrives later."""
+        """Kill everything inside and start another kernel. Its key arrives later."""
         # Until the new key arrives, messages are ignored: they are of the old kernel.
         self._session = None
-        self._connection.send_control("restart")
+        self._connection.send_control("restart", launcher())
 
     def _on_end(self, why: str) -> None:
         # First, because `files` and `http` call `lost`, which needs the reason.
         self._events.on_end(why)
         self.files.end()
+        self.programs.end()
         self.processes.end()
         self.http.end()
 
@@ -204,8 +215,13 @@ class Link:
             return self.files.answer(op, fields, payload)
         if op in ("hello", "process", "observed", "used"):
             self.processes.receive(op, fields)
-        if op in ("hello", "restarted"):
-            self._open_session(fields["key"])
+        if op in ("printed", "ended"):
+            return self.programs.receive(fields, payload)
+        if op in ("hello", "started"):
+            self.has_bridge = True
+            if fields["key"]:
+                self._open_session(fields["key"])
+            self._events.on_start()
         elif op == "died":
             self._events.on_death(fields["why"])
         elif op in ("listening", "call"):
@@ -217,4 +233,3 @@ class Link:
 
         # The stream is ours alone, so nobody can replay a message, and remembering digests costs time.
         self._session = Session(key=key.encode(), digest_history_size=0)
-        self._events.on_kernel()

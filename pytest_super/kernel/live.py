@@ -38,8 +38,8 @@ class LiveKernel:
     """Runs one cell at a time over the stream of a sandbox.
 
     A reader thread handles the messages and changes the state; the methods wait for those changes. Each
-    method takes the lock itself, so callers see no intermediate state. `files`, `http`
-    and `processes` use the same stream, but do not involve the kernel.
+    method takes the lock itself, so callers see no intermediate state. `files`, `http`, `processes` and
+    `programs` use the same stream, but do not involve the kernel.
     """
 
     def __init__(
@@ -56,28 +56,45 @@ class LiveKernel:
         self._cell: RunningCell | None = None
         self._busy = 0.0
         self._restarting_since: float | None = None
+        self._has_kernel = False
         # Why the kernel died; None while it lives.
         self._death: str | None = None
         # Why the stream ended, "" if only the sandbox knows; None while it is open.
         self._end: str | None = None
         self._listeners = Listeners()
         self._probe: Probe | None = None
-        self._link = Link(stream, self, lost=self._lost)
+        self._link = Link(stream, self, clock=clock, lost=self._lost)
         self.files, self.http, self.processes = self._link.files, self._link.http, self._link.processes
+        self.programs = self._link.programs
         self.take_dropped = self._link.incoming.take_dropped
 
     # Life
 
-    def start(self, seconds: float) -> None:
-        """Start the bridge and return when the kernel runs cells. Raises InfrastructureError."""
-        self._link.start()
-        self._await_ready(seconds)
+    def start(self, seconds: float, *, with_kernel: bool) -> None:
+        """Start the bridge, and return when the kernel runs cells. Raises InfrastructureError."""
+        self._has_kernel = with_kernel
+        self._link.start(with_kernel=with_kernel)
+        if with_kernel:
+            self._await_ready(seconds)
+            return
+        with self._changed:
+            self._await_start(lambda: self._link.has_bridge, time.monotonic() + seconds)
+
+    def require_kernel(self, seconds: float) -> None:
+        """Start the kernel if it was not started. Raises InfrastructureError."""
+        if not self._has_kernel:
+            self._has_kernel = True
+            self._link.start_kernel()
+            self._await_ready(seconds)
 
     def restart(self, seconds: float) -> None:
-        """Start a new kernel; a running cell ends without a result.
+        """Kill everything and start a new kernel if there was one; a running cell ends without a result.
 
         When no kernel starts in `seconds`, the kernel counts as dead.
         """
+        if not self._has_kernel:
+            self._link.kill()
+            return
         with self._changed:
             if self._cell is not None:
                 self._forget(self._cell)
@@ -263,7 +280,7 @@ class LiveKernel:
 
     # What the link's reader thread reports
 
-    def on_kernel(self) -> None:
+    def on_start(self) -> None:
         with self._changed:
             self._changed.notify_all()
 

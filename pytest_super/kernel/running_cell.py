@@ -54,8 +54,38 @@ class Probe:
             self.is_answered |= message.channel == frames.SHELL
 
 
-class RunningCell:
-    """The state of one cell. The reader thread changes it under the lock of its LiveKernel.
+class Running:
+    """What runs in a sandbox, with its output and its clock. Changed under the lock of its LiveKernel."""
+
+    def __init__(self, output: CellOutput, started: float) -> None:
+        self._output = output
+        self._started = started
+        self._ended: float | None = None
+
+    def stop(self, now: float) -> None:
+        """It does not run any more, whatever was reported."""
+        if self._ended is None:
+            self._ended = now
+
+    def seconds(self, now: float) -> float:
+        return (now if self._ended is None else self._ended) - self._started
+
+    def result(self, outcome: Outcome, detail: str, now: float) -> CellResult:
+        """The result with the output since the last result. The next result does not contain it."""
+        output, self._output = self._output, CellOutput()
+        outputs = output.outputs()
+        return CellResult(
+            outcome=outcome,
+            text=readable(outputs),
+            outputs=outputs,
+            omitted=output.omitted,
+            detail=detail,
+            seconds=self.seconds(now),
+        )
+
+
+class RunningCell(Running):
+    """The state of one cell. The reader thread changes it.
 
     The cell is over when its reply and its idle message have arrived, in either order. Code in the cell, or
     an interrupt at the wrong moment, can swallow one of the two. Then the cell is over when the kernel has
@@ -67,15 +97,13 @@ class RunningCell:
     """
 
     def __init__(self, request_id: str, *, output: CellOutput, started: float) -> None:
+        super().__init__(output, started)
         self.is_interrupted = False
         self.has_begun = False
         """Whether the kernel has announced the cell: from then on an interrupt reaches it."""
         self.probe: Probe | None = None
         """The probe that was sent after the request, if any."""
         self._id = request_id
-        self._output = output
-        self._started = started
-        self._ended: float | None = None
         self._reply: dict[str, Any] | None = None
         self._is_idle = False
         self._error: dict[str, Any] | None = None
@@ -105,20 +133,12 @@ class RunningCell:
             self._error = message.content
         return self._output.add(message.kind, message.content)
 
-    def stop(self, now: float) -> None:
-        """The cell does not run any more, whatever it reported."""
-        if self._ended is None:
-            self._ended = now
-
     # State
 
     @property
     def is_over(self) -> bool:
         is_superseded = self.probe is not None and self.probe.has_begun and self.probe.is_answered
         return is_superseded or (self._is_idle and self._reply is not None)
-
-    def seconds(self, now: float) -> float:
-        return (now if self._ended is None else self._ended) - self._started
 
     @property
     def value(self) -> str | None:
@@ -147,19 +167,6 @@ class RunningCell:
         if self._reply is None or self._reply.get("status") == "aborted":
             return Outcome.ERROR, "the kernel ended the cell without a reply"
         return Outcome.OK, ""
-
-    def result(self, outcome: Outcome, detail: str, now: float) -> CellResult:
-        """The result with the output since the last result. The next result does not contain it."""
-        output, self._output = self._output, CellOutput()
-        outputs = output.outputs()
-        return CellResult(
-            outcome=outcome,
-            text=readable(outputs),
-            outputs=outputs,
-            omitted=output.omitted,
-            detail=detail,
-            seconds=self.seconds(now),
-        )
 
 
 class Listeners:

@@ -126,7 +126,7 @@ def grader_of(item: TaskItem, task: Task, grade: Grade, log: Path) -> Grader:
 
 def second_kernel(item: TaskItem, task: Task, grade: Grade) -> AbstractContextManager[Kernel]:
     """A kernel in a sandbox that starts as the agent's did, with what the grader requires instead."""
-    return after_prefix(first_ready(item, for_grader(task, grade), item.paper_code))
+    return after_prefix(first_ready(item, for_grader(task, grade), item.paper_code, for_grader=True))
 
 
 @contextmanager

@@ -7,6 +7,7 @@ from contextlib import nullcontext
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from pytest_super.agents.registry import runs_cells
 from pytest_super.errors import InfrastructureError, UnsupportedError
 from pytest_super.kernel.cell import SandboxLostError
 from pytest_super.kernel.providers.registry import find_provider
@@ -58,29 +59,31 @@ def start_kernel(item: TaskItem, task: Task) -> Kernel:
     return ready.kernel
 
 
-def first_ready(item: TaskItem, task: Task, code: PaperCode | None = None) -> ReadyKernel:
+def first_ready(
+    item: TaskItem, task: Task, code: PaperCode | None = None, *, for_grader: bool = False
+) -> ReadyKernel:
     """A kernel, from a snapshot if there is one that works. Raises InfrastructureError.
 
     `code` is that of the item if it is prepared already.
     """
-    place = choose_place(item, task, code)
+    place = choose_place(item, task, code, for_grader=for_grader)
     try:
         return ready_kernel(place, task)
     except (InfrastructureError, OSError) as error:
         if not isinstance(place.prefix, RestoredPrefix):
             raise
         place.prefix.refuse(error)
-    return ready_kernel(Placement(choose_sandbox(item, task), Prefix(task), place.code), task)
+    return ready_kernel(place._replace(sandbox=choose_sandbox(item, task), prefix=Prefix(task)), task)
 
 
 def ready_kernel(place: Placement, task: Task) -> ReadyKernel:
-    """Start the kernel, copy the repository and prepare the prefix. Raises InfrastructureError."""
+    """Start the sandbox, copy the repository and prepare the prefix. Raises InfrastructureError."""
     from pytest_super.kernel.client import Kernel
 
     kernel = Kernel(place.sandbox)
     ready = ReadyKernel(kernel, None, place.prefix, {}, place.code)
     try:
-        kernel.start()
+        kernel.start(with_kernel=place.with_kernel)
         ready = ready._replace(facts=facts_of(place.sandbox, task))
         repository = task.repository
         folder = provide_repository(task, repository, ready) if repository and repository.provide else None
@@ -110,9 +113,14 @@ def provide_repository(task: Task, repository: Repository, ready: ReadyKernel) -
 
 
 def choose_place(
-    item: TaskItem, task: Task, code: PaperCode | None = None, *, may_make: bool = True
+    item: TaskItem,
+    task: Task,
+    code: PaperCode | None = None,
+    *,
+    may_make: bool = True,
+    for_grader: bool = False,
 ) -> Placement:
-    """The placement of a trial, from a snapshot if there is one.
+    """The placement of a trial or its grader, from a snapshot if there is one.
 
     `may_make` allows this trial to make the snapshot. Raises InfrastructureError, and NotMadeError as
     `prefix_of` does.
@@ -124,7 +132,9 @@ def choose_place(
 
         code = prepared_code(task)
     prefix = prefix_of(task, sandbox, may_make=may_make) if uses_snapshots(item) else Prefix(task)
-    return Placement(sandbox, prefix, code)
+    # A grader runs programs.
+    agent_runs_cells = not for_grader and runs_cells(item.config.stash[RUN].settings.agent, task)
+    return Placement(sandbox, prefix, code, with_kernel=bool(task.pre_execute) or agent_runs_cells)
 
 
 def uses_snapshots(item: TaskItem) -> bool:

@@ -37,6 +37,8 @@ class Placement(NamedTuple):
     prefix: Prefix
     code: PaperCode | None
     """Of an item of a paper."""
+    with_kernel: bool = True
+    """Whether the trial begins with cells. Without, the first cell starts the kernel."""
 
 
 class StartAhead:

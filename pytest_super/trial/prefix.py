@@ -29,6 +29,8 @@ def pre_execute(task: Task, kernel: Kernel, after: int = 0) -> Iterator[Step]:
         started = now()
         fields = edited(part.edit, kernel, number) if part.edit else executed(part, kernel, number)
         yield Step(number=number, origin="pre_execute", started=started, ended=now(), **fields)
+    if task.pre_execute:
+        kernel.pass_on_variables()
 
 
 def executed(part: PreExecuted, kernel: Kernel, number: int) -> dict[str, Any]:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import re
 from collections import Counter
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
@@ -22,49 +20,10 @@ if TYPE_CHECKING:
     from pytest_super.trial.budget import Budget
     from pytest_super.trial.model_endpoint import ModelEndpoint, OnCall
 
-# Longest time until a spent budget is noticed. More than a second, because after a second of waiting the
-# kernel's client checks whether it has missed the end of the cell.
-TICK = 1.5
+# Longest time until a spent budget is noticed.
+TICK = 1.0
 KILL_SECONDS = 10.0
 NOT_FOUND = 127
-EXIT_CODE = re.compile("-?[0-9]{1,9}")
-# The program has empty input and its own session, so that `kill 0` does not kill the kernel. Its output goes
-# through our own pipe, and each piece is flushed before the next is read: ipykernel would read the output of
-# its children faster than it can forward it, until memory is full. The cell does not wait for the pipe's end,
-# because processes that the program leaves running can keep it open.
-CELL = """
-try:
-    import codecs, json, os, select, subprocess, sys
-    _given = json.loads({given!r})
-    for _path, _text in _given["files"].items():
-        os.makedirs(os.path.dirname(_path) or ".", exist_ok=True)
-        with open(_path, "wb") as _file:
-            _file.write(_text.encode("utf-8", "replace"))
-    _near = ",".join(filter(None, [os.environ.get("NO_PROXY") or os.environ.get("no_proxy"), "127.0.0.1"]))
-    _program = subprocess.Popen(
-        ["/bin/sh", "-c", _given["command"]],
-        env={{**os.environ, "NO_PROXY": _near, "no_proxy": _near, **_given["environment"]}},
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        start_new_session=True,
-    )
-except Exception as _error:
-    _program, _end = None, f"{{type(_error).__name__}}: {{_error}}"
-else:
-    _decoder = codecs.getincrementaldecoder("utf-8")("replace")
-while _program is not None:
-    _ended = _program.poll() is not None
-    if select.select([_program.stdout], [], [], 0 if _ended else 0.2)[0]:
-        _data = os.read(_program.stdout.fileno(), 65536)
-        if not _data:
-            break
-        sys.stdout.write(_decoder.decode(_data))
-        sys.stdout.flush()
-    elif _ended:
-        break
-_end if _program is None else _program.wait()
-"""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -105,7 +64,6 @@ class Program:
         self._output = CellOutput()
         self._processes: dict[int, ObservedProcess] | None = None
         self._dropped: Counter[str] = Counter()
-        self._not_started = ""
 
     def run(
         self,
@@ -121,14 +79,13 @@ class Program:
         ModelError, and SandboxLostError if the sandbox is gone before the program starts.
         """
         kernel, budget, endpoint = self._kernel, self._budget, self._endpoint
-        given = {"command": command, "environment": dict(environment), "files": dict(files)}
         if endpoint is None:
-            return self._run(given, listener)
-        given["environment"] = self._serve(endpoint) | dict(environment)
+            return self._run(command, environment, files, listener)
+        environment = self._serve(endpoint) | dict(environment)
         # The meter stays in use after the program: `close` stops the clock of the endpoint.
         budget.start_metering(lambda: kernel.busy_seconds - endpoint.waiting_seconds)
         try:
-            return self._run(given, listener)
+            return self._run(command, environment, files, listener)
         finally:
             kernel.stop_serving()
             endpoint.close()
@@ -141,20 +98,21 @@ class Program:
         url = self._kernel.serve(endpoint.answer, registry.CLIENT_HEADERS)
         return registry.environment(url, "none-is-needed")
 
-    def _run(self, given: Mapping[str, Any], listener: Callable[[str], None]) -> ProgramResult:
-        cell = CELL.format(given=json.dumps(given))
-        result = self._kernel.execute(cell, timeout=self._timeout(), listener=listener)
-        code = self._take(result)
-        while result.is_running:
-            if self._is_over():
-                return self._killed(result)
-            result = self._kernel.wait(timeout=self._timeout())
-            later = self._take(result)
-            # The cell's value can come with an earlier result than the news of its end.
-            code = code if later is None else later
-        if self._is_over():
-            return self._killed(result)
-        return self._ended(result, code)
+    def _run(
+        self,
+        command: str,
+        environment: Mapping[str, str],
+        files: Mapping[str, str],
+        listener: Callable[[str], None],
+    ) -> ProgramResult:
+        result = self._kernel.run_program(
+            command, environment, files, timeout=self._timeout(), listener=listener
+        )
+        self._take(result)
+        while result.is_running and not self._is_over():
+            result = self._kernel.wait_for_program(self._timeout())
+            self._take(result)
+        return self._killed(result) if self._is_over() else self._ended(result)
 
     def _timeout(self) -> float:
         return min(TICK, max(self._budget.seconds_left(), 0.01))
@@ -169,44 +127,35 @@ class Program:
             raise self._endpoint.failure
         return self._spent is not None
 
-    def _take(self, result: CellResult) -> int | None:
-        """Keep the program's output. Returns its exit code, which is the cell's value."""
+    def _take(self, result: CellResult) -> None:
         if result.processes is not None:
             # The last report of each tells most.
             self._processes = (self._processes or {}) | {it.number: it for it in result.processes}
         self._dropped.update(result.dropped)
-        code = None
         for output in result.outputs:
-            if output["output_type"] == "execute_result":
-                text = output_text(output)
-                code = int(text) if EXIT_CODE.fullmatch(text) else None
-                self._not_started = "" if code is not None else text.strip("'\"")
-            else:
-                self._output.add(*as_message(output))
-        return code
+            self._output.add(*as_message(output))
 
     def _killed(self, result: CellResult) -> ProgramResult:
         """Kill every process in the sandbox, because the trial is over."""
         spent = self._spent
-        if result.outcome not in (Outcome.SANDBOX_LOST, Outcome.KERNEL_DIED):
+        self._kernel.require_running()
+        if result.outcome is not Outcome.SANDBOX_LOST:
             result = replace(result, outcome=Outcome.INTERRUPTED)
-            # Not an interrupt, which would not reach the program in its own session.
             self._kernel.restart(timeout=KILL_SECONDS)
         note = self._note(f"[The program was ended: {spent} spent.]")
         why = self._endpoint.why_spent if self._endpoint else ""
         return ProgramResult(result=self._whole(result), note=note, spent=spent, why_spent=why)
 
-    def _ended(self, result: CellResult, code: int | None) -> ProgramResult:
-        whole = self._whole(result)
-        if why := self._not_started:
-            whole, note = replace(whole, outcome=Outcome.ERROR), f"[The program was not started: {why}]"
-            return ProgramResult(result=whole, note=note, not_started=why)
-        # The cell ended in another way than by the end of the program.
-        if code is None:
+    def _ended(self, result: CellResult) -> ProgramResult:
+        whole, code = self._whole(result), result.exit_code
+        if result.outcome is Outcome.SANDBOX_LOST:
             return ProgramResult(result=whole, note="")
+        if code is None:
+            note = f"[The program was not started: {result.detail}]"
+            return ProgramResult(result=whole, note=note, not_started=result.detail)
         note = self._note(exit_note(code))
         refused = self._endpoint.refused if self._endpoint else ""
-        return ProgramResult(result=with_exit_code(whole, code), note=note, exit_code=code, refused=refused)
+        return ProgramResult(result=whole, note=note, exit_code=code, refused=refused)
 
     def _whole(self, result: CellResult) -> CellResult:
         processes = None if self._processes is None else list(self._processes.values())

@@ -467,10 +467,11 @@ def test_a_program_that_kills_the_sandbox_is_not_solved_and_the_next_trial_is_no
     assert ends == [("sandbox_lost", False), ("submitted", True)]
 
 
-def test_a_kernel_that_the_program_kills_takes_nothing_with_it(project: CommandProject) -> None:
+def test_a_program_that_kills_its_parent_loses_the_sandbox(project: CommandProject) -> None:
     project.add_task()
     result = project.run("echo 42 > {answer_file}; kill -9 $PPID; sleep 60")
-    assert (result["solved"], project.steps()[0]["outcome"]) == (True, "kernel_died")
+    assert (result["solved"], result["stop_reason"]) == (False, "sandbox_lost")
+    assert project.steps()[0]["outcome"] == "sandbox_lost"
 
 
 def test_a_fixture_may_be_the_model(project: CommandProject) -> None:

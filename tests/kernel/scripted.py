@@ -85,7 +85,7 @@ class ScriptedBridge:
 
     def _obey(self, fields: dict[str, Any]) -> None:
         if fields["op"] == "restart":
-            self.tell("restarted", key=KEY)
+            self.tell("started", key=KEY)
         elif "path" in fields:
             self.on_file(self, fields)
 

@@ -259,7 +259,7 @@ class Shown:
     def __init__(self) -> None:
         self.output = CellOutput()
 
-    def on_kernel(self) -> None:
+    def on_start(self) -> None:
         pass
 
     def on_message(self, message: Message) -> None:
@@ -276,7 +276,10 @@ class Shown:
 REPORT = {"number": 1, "pid": 7, "arguments": ["python", "a.py"], "files": {"1": "a.py"}, "started": 1.7e9}
 CONTROL_FRAMES: list[dict[str, Any]] = [
     {"op": "hello", "key": KEY, "observes": True},
-    {"op": "restarted", "key": KEY},
+    {"op": "started", "key": KEY},
+    {"op": "printed", "id": 1},
+    {"op": "ended", "id": 1, "status": 256},
+    {"op": "ended", "id": 1, "error": "OSError: Permission denied"},
     {"op": "died", "why": "out of memory"},
     {"op": "process", **REPORT, "ended": 1.8e9, "status": 0},
     {"op": "observed"},
@@ -346,8 +349,9 @@ def arrivals(count: int) -> Iterator[bytes]:
 def arrive(count: int) -> dict[str, int]:
     """Let mutated frames arrive at a link; returns what was dropped."""
     shown = Shown()
-    link = Link(Stream(), shown, lost=RuntimeError)
+    link = Link(Stream(), shown, clock=float, lost=RuntimeError)
     link._on_frame(frames.CONTROL, [json.dumps(CONTROL_FRAMES[0]).encode(), b""])
+    link.programs.run("train", {}, {}, None)
     for data in arrivals(count):
         for channel, parts in frames.Decoder().feed(data):
             link._on_frame(channel, parts)
@@ -385,7 +389,7 @@ def test_a_hundred_thousand_mutated_frames_raise_nothing_and_take_little_memory(
     "fields", [{"op": "data", "id": 0}, {"op": "data", "id": 1}, {"op": "more", "id": 1}]
 )
 def test_800_megabytes_that_nobody_asked_for_take_no_memory(fields: dict[str, Any]) -> None:
-    link = Link(Stream(), Shown(), lost=RuntimeError)
+    link = Link(Stream(), Shown(), clock=float, lost=RuntimeError)
     frame = frames.encode(frames.CONTROL, [json.dumps(fields).encode(), bytes(2**20)])
     tracemalloc.start()
     try:

@@ -210,7 +210,7 @@ def test_a_python_is_reported_after_more_other_processes_than_are_reported(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     program = bridge_program().replace(b"MOST_REPORTS = 2000", b"MOST_REPORTS = 3   ")
-    monkeypatch.setattr(link, "bridge_program", lambda: program)
+    monkeypatch.setattr(link, "bridge_program", lambda **_: program)
     kernel = Kernel(LocalSandbox())
     kernel.start()
     try:

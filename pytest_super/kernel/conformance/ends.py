@@ -86,7 +86,8 @@ def test_a_fork_bomb_stays_inside_or_ends_the_sandbox(sandbox_factory: SandboxFa
         if result.outcome is Outcome.SANDBOX_LOST:
             return
         kernel.restart()
-        assert still_works(kernel)
+        # A sandbox without control groups can have been ended meanwhile.
+        assert kernel.execute("1").outcome in (Outcome.OK, Outcome.SANDBOX_LOST)
 
 
 def test_a_full_disk_is_an_error_of_the_cell_or_the_end_of_the_sandbox(

@@ -1,7 +1,7 @@
 """The main process of a sandbox: starts ipykernel and carries its messages over standard input and output.
 
 Delivered into the sandbox, with the modules it imports, as source text (see `delivery`). Requires Python 3.8
-and ipykernel 6, or newer.
+and ipykernel 6, or newer. It also runs programs, for which no kernel is needed.
 
 The bridge ends when its input ends, when the host is silent for too long, or when nobody reads its output.
 Then it kills all its descendants. It keeps three rules: reading never waits for writing, so that an interrupt
@@ -11,6 +11,7 @@ kernel is stopped when there is too much.
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import sys
@@ -22,18 +23,15 @@ import zmq
 
 from pytest_super.kernel.inside import frames, processes, supervision
 from pytest_super.kernel.inside.filework import FileWork
-from pytest_super.kernel.inside.message_size import Clipper
+from pytest_super.kernel.inside.kernel_connection import KernelConnection
 from pytest_super.kernel.inside.observer import Observer
 from pytest_super.kernel.inside.outbox import Outbox
+from pytest_super.kernel.inside.program_run import ProgramRun
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-TICK = 1.0
-# Without a message for this long, we assume that a dead kernel's last messages have arrived.
-STILL_SECONDS = 0.1
-# So many frames of output at most go to the outbox between two looks at what the host sends.
-FRAMES_AT_ONCE = 16
+TICK_MILLISECONDS = 1000
 # A host that is silent for this long is gone, even if the stream is open. Its pings replace the value.
 FIRST_SILENCE = 60.0
 FILE_OPS = frozenset(
@@ -45,8 +43,8 @@ FILE_OPS = frozenset(
 
 
 class Bridge:
-    def __init__(self, folder: str, launcher: str, kernel: processes.KernelProcess) -> None:
-        self._folder, self._launcher, self._kernel = folder, launcher, kernel
+    def __init__(self, folder: str, kernel: processes.KernelProcess | None) -> None:
+        self._folder = folder
         self._workdir = os.getcwd()
         self._number = 1
         self._input, output = claim_stdio()
@@ -54,8 +52,8 @@ class Bridge:
         # `set_wakeup_fd` refuses a blocking descriptor, and the outbox must not block on a full pipe.
         for descriptor in (wake_read, wake_write):
             os.set_blocking(descriptor, False)
-        # Python writes to the wakeup descriptor only for signals with a handler. Without the byte, a death
-        # of the kernel would be noticed up to a TICK late. A full pipe needs no warning: it wakes us anyway.
+        # Python writes to the wakeup descriptor only for signals with a handler. Without the byte, the end of
+        # a child would be noticed up to a tick late. A full pipe needs no warning: it wakes us anyway.
         signal.signal(signal.SIGCHLD, lambda *_: None)
         signal.set_wakeup_fd(wake_write, warn_on_full_buffer=False)
         self._wake = wake_read
@@ -67,33 +65,30 @@ class Bridge:
         self._last_received = time.monotonic()
         self._silence = FIRST_SILENCE
         self._is_stopped = False
-        # What is left of the last message on IOPUB.
-        self._pieces: Iterator[bytes] = iter(())
-        self._has_more_output = False
-        # Why the kernel died: None while it lives, "" once the death needs no report.
-        self._death: str | None = None
-        self._last_message = 0.0
+        self._context = zmq.Context()
+        self._poller = zmq.Poller()
+        for source in (self._input, self._wake):
+            self._poller.register(source, zmq.POLLIN)
+        self._kernel = None if kernel is None else self._connected(kernel)
+        self._program: ProgramRun | None = None
 
     def run(self) -> None:
         """Forward messages until the host is gone."""
         for work in (self._outbox.write_all, self._files.work):
             threading.Thread(target=work, daemon=True).start()
-        self._context = zmq.Context()
-        self._connect(self._kernel)
-        self._send_control("hello", key=self._kernel.key, observes=self._observer.start())
+        key = "" if self._kernel is None else self._kernel.process.key
+        self._send_control("hello", key=key, observes=self._observer.start())
         while self._has_host():
             self._handle_events()
 
-    def _connect(self, kernel: processes.KernelProcess) -> None:
-        self._kernel = kernel
-        # Only two of Jupyter's four sockets: `input()` is refused, and signals interrupt the kernel.
-        self._shell = connect(self._context, zmq.DEALER, kernel.address_of(frames.SHELL))
-        self._iopub = connect(self._context, zmq.SUB, kernel.address_of(frames.IOPUB))
-        self._clipper = Clipper(kernel.key)
-        self._pieces = iter(())
-        self._poller = zmq.Poller()
-        for source in (self._input, self._wake, kernel.stderr, self._shell, self._iopub):
-            self._poller.register(source, zmq.POLLIN)
+    def _connected(self, kernel: processes.KernelProcess) -> KernelConnection:
+        return KernelConnection(kernel, self._context, self._poller, self._outbox)
+
+    def _running(self) -> Iterator[KernelConnection | ProgramRun]:
+        if self._kernel is not None:
+            yield self._kernel
+        if self._program is not None:
+            yield self._program
 
     def _send_control(self, op: str, **fields: Any) -> None:
         self._outbox.put(frames.encode_control(op, **fields))
@@ -103,81 +98,31 @@ class Bridge:
 
     def _handle_events(self) -> None:
         """Wait for events and handle them all."""
-        self._stop_or_continue_kernel()
-        ready = dict(self._poller.poll(self._poll_milliseconds()))
+        self._stop_or_go_on()
+        waits = [one.wait_milliseconds(TICK_MILLISECONDS) for one in self._running()]
+        ready = dict(self._poller.poll(min(waits, default=TICK_MILLISECONDS)))
         if self._wake in ready:
             os.read(self._wake, 4096)
-        self._record_death(processes.reap())
-        if self._kernel.stderr in ready:
-            self._kernel.read_stderr()
+        self._record_ends(processes.reap())
         if self._input in ready:
             self._read_input()
-        self._forward_output()
-        self._forward_replies()
-        self._report_death()
+        for one in self._running():
+            one.handle(ready)
 
-    def _poll_milliseconds(self) -> int:
-        if self._has_more_output and not self._is_stopped:
-            return 0
-        # A dead kernel sends nothing that could wake us after STILL_SECONDS.
-        return 20 if self._death else int(TICK * 1000)
-
-    def _stop_or_continue_kernel(self) -> None:
-        """Stop the kernel while the outbox is full, because the host reads too slowly; nothing is dropped."""
+    def _stop_or_go_on(self) -> None:
+        """Stop what runs while the outbox is full, because the host reads too slowly; nothing is dropped."""
         if self._is_stopped and self._outbox.has_room:
             self._is_stopped = False
-            self._kernel.signal(signal.SIGCONT)
-            self._poller.register(self._iopub, zmq.POLLIN)
+            for one in self._running():
+                one.go_on()
         elif self._outbox.is_full and not self._is_stopped:
             self._is_stopped = True
-            self._kernel.signal(signal.SIGSTOP)
-            # We do not read it now, so messages that wait there would make polling spin.
-            self._poller.unregister(self._iopub)
+            for one in self._running():
+                one.stop()
 
-    # From the kernel to the host
-
-    def _forward_replies(self) -> None:
-        while (parts := receive(self._shell)) is not None:
-            self._last_message = time.monotonic()
-            for frame in self._clipper.frames(frames.SHELL, parts):
-                self._outbox.put(frame)
-
-    def _forward_output(self) -> None:
-        """Forward some of the kernel's output while the outbox has room."""
-        self._has_more_output = True
-        for _ in range(FRAMES_AT_ONCE):
-            if self._outbox.is_full:
-                return
-            frame = self._next_frame()
-            if frame is None:
-                self._has_more_output = False
-                return
-            self._outbox.put(frame)
-
-    def _next_frame(self) -> bytes | None:
-        """The next piece of the message at hand, or of the next one."""
-        while (frame := next(self._pieces, None)) is None:
-            parts = receive(self._iopub)
-            if parts is None:
-                return None
-            self._last_message = time.monotonic()
-            self._pieces = self._clipper.frames(frames.IOPUB, parts)
-        return frame
-
-    def _record_death(self, ended: dict[int, int]) -> None:
-        if self._kernel.pid in ended and self._death is None:
-            self._death = self._kernel.cause_of_death(ended[self._kernel.pid])
-            self._last_message = time.monotonic()
-            # A pipe without writers is always ready to read, so polling it would spin.
-            self._poller.unregister(self._kernel.stderr)
-
-    def _report_death(self) -> None:
-        """Report the kernel's death once, after the last of its messages."""
-        is_still = time.monotonic() - self._last_message > STILL_SECONDS
-        if not self._death or self._is_stopped or self._has_more_output or not is_still:
-            return
-        self._send_control("died", why=self._death)
-        self._death = ""
+    def _record_ends(self, ended: dict[int, int]) -> None:
+        for one in self._running():
+            one.record_end(ended)
 
     # From the host
 
@@ -189,16 +134,18 @@ class Bridge:
         for channel, parts in self._decoder.feed(data):
             if channel == frames.CONTROL:
                 self._handle_control(*frames.decode_control(parts))
-            else:
-                self._shell.send_multipart(parts)
+            elif self._kernel is not None:
+                self._kernel.send(parts)
 
     def _handle_control(self, fields: dict[str, Any], payload: bytes) -> None:
         if fields["op"] in FILE_OPS:
-            # Relative to the kernel's current directory, as in a cell.
-            path = os.path.join(self._kernel.directory(otherwise=self._workdir), fields["path"])
-            self._files.request({**fields, "path": path})
+            self._files.request({**fields, "path": os.path.join(self._directory(), fields["path"])})
         else:
             getattr(self, "_on_" + fields.pop("op"))(payload, **fields)
+
+    def _directory(self) -> str:
+        """Where relative paths begin: the kernel's current directory, as in a cell."""
+        return self._workdir if self._kernel is None else self._kernel.process.directory(self._workdir)
 
     def _on_ping(self, _: bytes, silence: float) -> None:
         """The host lives. From now on it counts as gone after `silence` seconds without a message."""
@@ -206,9 +153,8 @@ class Bridge:
         self._outbox.put(frames.encode_control("pong"), first=True)
 
     def _on_interrupt(self, _: bytes) -> None:
-        """Interrupt the kernel and its process group, as Ctrl-C in a terminal does."""
-        if self._death is None:
-            self._kernel.signal(signal.SIGINT, group=True)
+        if self._kernel is not None:
+            self._kernel.interrupt()
 
     def _on_observe(self, content: bytes, path: str = "") -> None:
         if path:
@@ -217,32 +163,46 @@ class Bridge:
             self._observer.settle()
 
     def _on_meter(self, _: bytes) -> None:
-        self._observer.meter(self._kernel.pid)
+        self._observer.meter(self._kernel.process.pid if self._kernel else 0)
 
     def _on_kill(self, _: bytes) -> None:
         """Kill everything inside except us. The kernel's death is reported."""
-        self._record_death(processes.kill_descendants())
+        self._record_ends(processes.kill_descendants())
 
-    def _on_restart(self, _: bytes) -> None:
+    def _on_restart(self, launcher: bytes) -> None:
+        """Kill everything inside except us, and start a kernel."""
         # Also ends the polling of its standard error, which would spin if no new kernel can be started.
-        self._record_death(processes.kill_descendants())
-        # We killed the kernel ourselves, so its death is not reported.
-        self._death = ""
+        self._record_ends(processes.kill_descendants())
+        if self._kernel is not None:
+            # We killed the kernel ourselves, so its death is not reported.
+            self._kernel.death = ""
+        self._on_kernel(launcher)
+
+    def _on_kernel(self, launcher: bytes) -> None:
+        """Start a kernel. The one before has ended, if there was one."""
         self._number += 1
         try:
-            # The new kernel starts in our own directory, which code inside can have removed and made again.
+            # The kernel starts in our own directory, which code inside can have removed and made again.
             os.chdir(self._workdir)
-            kernel = processes.KernelProcess(self._folder, self._number, self._launcher)
+            kernel = processes.KernelProcess(self._folder, self._number, launcher.decode())
         except OSError as error:
             self._send_control("died", why=f"it could not be started: {error}")
             return
         # Not before the new kernel has started: if it cannot be, polling goes on with the old sockets.
-        self._shell.close()
-        self._iopub.close()
-        os.close(self._kernel.stderr)
-        self._death, self._is_stopped = None, False
-        self._connect(kernel)
-        self._send_control("restarted", key=kernel.key)
+        if self._kernel is not None:
+            self._kernel.close()
+        self._kernel = self._connected(kernel)
+        if self._is_stopped:
+            self._kernel.stop()
+        self._send_control("started", key=kernel.key)
+
+    def _on_program(self, given: bytes, id: int) -> None:
+        if self._program is not None:
+            self._program.close()
+        self._program = ProgramRun(id, self._poller, self._outbox)
+        self._program.start(**json.loads(given), folder=self._directory())
+        if self._is_stopped:
+            self._program.stop()
 
     def _on_data(self, payload: bytes) -> None:
         self._files.receive(payload)
@@ -266,29 +226,6 @@ class Bridge:
         self._endpoint.receive(fields, payload)
 
 
-def connect(context: Any, kind: int, address: str) -> Any:
-    socket = context.socket(kind)
-    socket.linger = 0
-    # With ZMQ's default limits the kernel drops output and its idle message while we are slow.
-    # They must be set before connecting.
-    socket.rcvhwm = socket.sndhwm = 0
-    # The kernel binds in a few tenths of a second; the default would retry only every 0.1 s.
-    socket.reconnect_ivl = 5
-    if kind == zmq.SUB:
-        socket.subscribe(b"")
-    socket.connect(address)
-    return socket
-
-
-def receive(socket: Any) -> list[bytes] | None:
-    """The next message, or None if there is none yet."""
-    try:
-        parts: list[bytes] = socket.recv_multipart(zmq.NOBLOCK)
-    except zmq.Again:
-        return None
-    return parts
-
-
 def claim_stdio() -> tuple[int, int]:
     """Move standard input and output to other descriptors, so that nothing else writes into the frames."""
     claimed = os.dup(0), os.dup(1)
@@ -299,12 +236,12 @@ def claim_stdio() -> tuple[int, int]:
     return claimed
 
 
-def main(launcher: str, folder: str, kernel: processes.KernelProcess) -> None:
+def main(folder: str, kernel: processes.KernelProcess | None) -> None:
     """Run the bridge until the host is gone, then kill all processes."""
     supervision.adopt_orphans()
     supervision.go_on_when_parent_ends()
     try:
-        Bridge(folder, launcher, kernel).run()
+        Bridge(folder, kernel).run()
         code = 0
     except EOFError:
         code = 0

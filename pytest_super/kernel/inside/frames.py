@@ -4,9 +4,10 @@ A frame is a channel (one byte), the length of its body (four bytes, big-endian)
 sequence of parts, each after its own length. SHELL and IOPUB carry Jupyter's signed messages unchanged.
 CONTROL carries our own: a JSON object with `op`, then at most one part of bytes:
 
-    to the sandbox  ping, interrupt, restart, observe, read, list, resolve, search, write, upload, data, end,
-                    listen, call
-    to the host     hello, pong, died, restarted, process, observed, data, more, done, failed, listening, call
+    to the sandbox  ping, interrupt, kernel, restart, program, observe, read, list, resolve, search, write,
+                    upload, data, end, listen, call
+    to the host     hello, pong, died, started, printed, ended, process, observed, data, more, done, failed,
+                    listening, call
 """
 
 from __future__ import annotations

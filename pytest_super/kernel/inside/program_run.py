@@ -1,0 +1,141 @@
+"""A program that the bridge runs, from its start to its end. Delivered into the sandbox."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING, Any
+
+import zmq
+
+from pytest_super.kernel.inside import frames, processes
+
+if TYPE_CHECKING:
+    from pytest_super.kernel.inside.outbox import Outbox
+
+PIECE = 65536
+# At most so many pieces go to the outbox between two looks at what the host sends.
+PIECES_AT_ONCE = 16
+# Bytes that are read after the program's end: the most that a pipe can hold unless root enlarges it.
+# Processes that the program leaves running can write for ever.
+LEFT_IN_PIPE = 2**20
+
+
+class ProgramRun:
+    """Puts what the program prints into the outbox; while that is full, the program's pipe is not read."""
+
+    def __init__(self, number: int, poller: Any, outbox: Outbox) -> None:
+        self._number = number
+        self._outbox = outbox
+        self._poller = poller
+        self._pid = 0
+        self._status: int | None = None
+        self._is_over = False
+        self._left = LEFT_IN_PIPE
+        self._has_more = False
+        self._pipe, self._end_of_program = os.pipe()
+        os.set_blocking(self._pipe, False)
+
+    def start(self, command: str, environment: dict[str, str], files: dict[str, str], folder: str) -> None:
+        """Write `files`, then run `command` in `folder`, in a session of its own and with empty input.
+
+        Reports to the host if that fails.
+        """
+        try:
+            for path, text in files.items():
+                write(os.path.join(folder, path), text)
+            self._pid = spawn(command, with_model_at_hand(environment), folder, self._end_of_program)
+        except (OSError, ValueError) as error:
+            self._is_over = True
+            self._tell("ended", error=f"{type(error).__name__}: {error}")
+        else:
+            processes.prefer_as_victim(self._pid)
+            self._poller.register(self._pipe, zmq.POLLIN)
+        finally:
+            os.close(self._end_of_program)
+
+    def wait_milliseconds(self, most: int) -> int:
+        """How long the bridge can wait for events."""
+        return 0 if self._has_more and not self._outbox.is_full else most
+
+    def handle(self, _ready: dict[Any, int]) -> None:
+        if self._is_over:
+            return
+        self._has_more = True
+        for _ in range(PIECES_AT_ONCE):
+            if self._outbox.is_full:
+                return
+            if not self._forward():
+                self._has_more = False
+                break
+        if self._status is not None and not (self._has_more and self._left > 0):
+            self._end(self._status)
+
+    def stop(self) -> None:
+        self._stop_polling()
+
+    def go_on(self) -> None:
+        if not self._is_over:
+            self._poller.register(self._pipe, zmq.POLLIN)
+
+    def record_end(self, ended: dict[int, int]) -> None:
+        """Look for the program among the children that have ended."""
+        if self._status is None:
+            self._status = ended.get(self._pid)
+
+    def close(self) -> None:
+        """Processes that the program has left running can write no more."""
+        self._stop_polling()
+        os.close(self._pipe)
+
+    def _forward(self) -> bool:
+        """Whether there was something to read."""
+        try:
+            data = os.read(self._pipe, PIECE)
+        except BlockingIOError:
+            return False
+        if not data:
+            # Without writers it is always ready, so polling it would spin.
+            self._stop_polling()
+            return False
+        if self._status is not None:
+            self._left -= len(data)
+        self._tell("printed", data)
+        return True
+
+    def _end(self, status: int) -> None:
+        self._is_over, self._has_more = True, False
+        self._stop_polling()
+        self._tell("ended", status=status)
+
+    def _tell(self, op: str, payload: bytes = b"", **fields: Any) -> None:
+        self._outbox.put(frames.encode_control(op, payload, id=self._number, **fields))
+
+    def _stop_polling(self) -> None:
+        if self._pipe in self._poller:
+            self._poller.unregister(self._pipe)
+
+
+def write(path: str, text: str) -> None:
+    os.makedirs(os.path.dirname(path), exist_ok=True)
+    with open(path, "wb") as file:
+        file.write(text.encode("utf-8", "replace"))
+
+
+def spawn(command: str, environment: dict[str, str], folder: str, output: int) -> int:
+    actions: list[Any] = [
+        (os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0),
+        (os.POSIX_SPAWN_DUP2, output, 1),
+        (os.POSIX_SPAWN_DUP2, output, 2),
+    ]
+    arguments = ["/bin/sh", "-c", command]
+    # Nothing else here depends on the current directory, and a kernel's start changes it too.
+    os.chdir(folder)
+    # Its own session, so that `kill 0` in it reaches nothing else.
+    return os.posix_spawn(arguments[0], arguments, environment, file_actions=actions, setsid=True)
+
+
+def with_model_at_hand(environment: dict[str, str]) -> dict[str, str]:
+    """The variables of a program: ours, and `environment`. The model on the loopback needs no proxy."""
+    names = ("NO_PROXY", "no_proxy")
+    near = ",".join(filter(None, [next(filter(None, map(os.environ.get, names)), ""), "127.0.0.1"]))
+    return {**os.environ, **dict.fromkeys(names, near), **environment}
