@@ -93,7 +93,12 @@ def runs_cells(name: str, task: Task) -> bool:
     if name == "gold":
         # It writes the functions of a paper.
         return not task.functions
-    return not name.startswith("command:") and installed_agent(name) is None
+    return not is_program(name)
+
+
+def is_program(name: str) -> bool:
+    """Whether the agent is a program in the sandbox."""
+    return name.startswith("command:") or installed_agent(name) is not None
 
 
 def installed_names() -> list[str]:

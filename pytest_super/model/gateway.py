@@ -102,7 +102,7 @@ def make_provider(settings: ModelSettings) -> ModelProvider:
     from pytest_super.model.named_model import NamedModel
 
     model = NamedModel(settings.name, settings.parameters)
-    if model.needs_litellm:
+    if model.needs_litellm and not settings.is_for_program:
         # Before the first call, which waits for it.
         threading.Thread(target=import_litellm, daemon=True).start()
     return model

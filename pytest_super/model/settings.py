@@ -28,6 +28,8 @@ class ModelSettings:
     """Whether a call that is not among these fails; otherwise the model is asked."""
     is_fork: bool = False
     """Whether each trial begins with all answers of the one that is there, and only then asks the model."""
+    is_for_program: bool = False
+    """Whether programs ask, most of which speak their provider's own protocol."""
 
 
 @dataclass(frozen=True, kw_only=True)

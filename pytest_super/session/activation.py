@@ -98,7 +98,7 @@ def control(config: pytest.Config, run: Run) -> None:
         "super-live": LiveRun(config, controller),
     }
     if are_many(config):
-        plugins["super-worker-processes"] = WorkerProcesses(run.sandbox)
+        plugins["super-worker-processes"] = WorkerProcesses(run)
     for name, plugin in plugins.items():
         config.pluginmanager.register(plugin, name)
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from pytest_super.agents.registry import TRUSTED
+from pytest_super.agents.registry import TRUSTED, is_program
 from pytest_super.errors import SuperError
 from pytest_super.kernel.providers.registry import AUTO, Choice, choose_provider, find_provider
 from pytest_super.model.settings import ModelSettings
@@ -85,6 +85,7 @@ class Run:
             answers=settings.answers or None,
             needs_answers=settings.needs_answers,
             is_fork=bool(settings.forked_from),
+            is_for_program=is_program(settings.agent),
         )
 
     def junit_facts(self) -> dict[str, Any]:

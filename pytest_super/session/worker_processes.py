@@ -14,10 +14,13 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from pytest_super.agents.registry import is_program
 from pytest_super.platform.forks.start import ForkServer, can_fork
 
 if TYPE_CHECKING:
     import execnet
+
+    from pytest_super.session.run import Run
 
 CLIENT = Path(__file__).parents[1] / "platform/forks/client.py"
 # Fewer start as fast by themselves.
@@ -46,6 +49,7 @@ MODULES = (
     "pytest_super.tasks.loading",
 )
 
+OF_PROGRAMS = ("pytest_super.trial.model_endpoint", "pytest_super.trial.program_steps")
 OF_SANDBOXES = {
     "docker": ("docker", "pytest_super.kernel.providers.docker.sandbox"),
     "bubblewrap": ("pytest_super.kernel.providers.bubblewrap",),
@@ -62,9 +66,10 @@ def are_many(config: pytest.Config) -> bool:
 class WorkerProcesses:
     """Starts the server at once, so that it is ready when xdist needs it."""
 
-    def __init__(self, sandbox: str | None) -> None:
-        """`sandbox` is the name of the run's provider."""
-        modules = [*MODULES, *OF_SANDBOXES.get(sandbox or "", ())]
+    def __init__(self, run: Run) -> None:
+        modules = [*MODULES, *OF_SANDBOXES.get(run.sandbox or "", ())]
+        if is_program(run.settings.agent):
+            modules += OF_PROGRAMS
         self.server = ForkServer(
             f"import {', '.join(modules)}", folder=Path(tempfile.mkdtemp(prefix="super-"))
         )
