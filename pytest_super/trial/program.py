@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from pytest_super.kernel.cell import CellResult, Outcome
@@ -79,13 +80,14 @@ class Program:
         ModelError, and SandboxLostError if the sandbox is gone before the program starts.
         """
         kernel, budget, endpoint = self._kernel, self._budget, self._endpoint
+        start = partial(kernel.run_program, command, files=files, listener=listener)
         if endpoint is None:
-            return self._run(command, environment, files, listener)
+            return self._follow(start(environment=environment, timeout=self._timeout()))
         environment = self._serve(endpoint) | dict(environment)
         # The meter stays in use after the program: `close` stops the clock of the endpoint.
         budget.start_metering(lambda: kernel.busy_seconds - endpoint.waiting_seconds)
         try:
-            return self._run(command, environment, files, listener)
+            return self._follow(start(environment=environment, timeout=self._timeout()))
         finally:
             kernel.stop_serving()
             endpoint.close()
@@ -98,16 +100,8 @@ class Program:
         url = self._kernel.serve(endpoint.answer, registry.CLIENT_HEADERS)
         return registry.environment(url, "none-is-needed")
 
-    def _run(
-        self,
-        command: str,
-        environment: Mapping[str, str],
-        files: Mapping[str, str],
-        listener: Callable[[str], None],
-    ) -> ProgramResult:
-        result = self._kernel.run_program(
-            command, environment, files, timeout=self._timeout(), listener=listener
-        )
+    def _follow(self, result: CellResult) -> ProgramResult:
+        """Wait for the end of the program, or end it. `result` is its first one."""
         self._take(result)
         while result.is_running and not self._is_over():
             result = self._kernel.wait_for_program(self._timeout())
