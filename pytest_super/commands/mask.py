@@ -43,7 +43,7 @@ def add_arguments(parser: ArgumentParser) -> None:
         "--output",
         type=Path,
         metavar="PATH",
-        help="write the YAML there; of a folder: a copy (default: change the folder itself)",
+        help="write the YAML there; of a folder: the masked copy",
     )
     proof = parser.add_argument_group("sub-problems of a task file")
     proof.add_argument("--check", action="store_true", help="prove them in kernels")

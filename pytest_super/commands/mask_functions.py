@@ -32,6 +32,9 @@ def add_function_arguments(parser: ArgumentParser) -> None:
         help="a function, such as `src/model.py::Model.forward`; can be repeated",
     )
     group.add_argument(
+        "--in-place", action="store_true", help="change the folder itself instead of writing a copy"
+    )
+    group.add_argument(
         "--docstring",
         choices=("keep", "drop", "replace"),
         default="keep",
@@ -55,6 +58,11 @@ def mask_folder(arguments: Namespace) -> int:
         raise SuperError(f"{arguments.path} is not a folder")
     if not arguments.targets:
         raise SuperError(f"{arguments.path}: name the functions by --target=FILE::NAME")
+    if arguments.in_place == bool(arguments.output):
+        raise SuperError(
+            f"{arguments.path}: state one of --output=DIR, for a masked copy, and --in-place, "
+            "which overwrites the folder's own files"
+        )
     docstrings = docstrings_of(arguments.docstring, arguments.descriptions)
     masked = mask_functions(arguments.path, arguments.targets, output=arguments.output, docstrings=docstrings)
     functions = [

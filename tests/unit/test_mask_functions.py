@@ -420,6 +420,20 @@ def test_the_command_prints_what_it_masked(
     assert "--docstring=replace and --descriptions=FILE need each other" in capsys.readouterr().err
 
 
+def test_the_command_changes_a_folder_only_if_it_is_told_to(
+    repository: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    before = (repository / "src/a.py").read_bytes()
+    command = ["mask", str(repository), "--target=src/a.py::f"]
+    for options in ([], ["--in-place", f"--output={tmp_path / 'new'}"]):
+        assert main([*command, *options]) == 1
+        assert "state one of --output=DIR, for a masked copy, and --in-place" in capsys.readouterr().err
+        assert (repository / "src/a.py").read_bytes() == before
+        assert not (tmp_path / "new").exists()
+    assert main([*command, "--in-place"]) == 0
+    assert b"NotImplementedError" in (repository / "src/a.py").read_bytes()
+
+
 def test_two_threads_mask_at_once() -> None:
     text = "".join(f"def f{n}(x):\n    return [(x + {n}) * -x for y in (x, {{x: [y]}})]\n" for n in range(60))
     # A pause in each collection of garbage makes Python run the other thread in the middle of parsing.
