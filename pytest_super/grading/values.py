@@ -6,8 +6,11 @@ What the agent wrote is run by the command, so nothing that is read here is know
 from __future__ import annotations
 
 import json
+import re
 from collections import deque
 from dataclasses import dataclass, replace
+from heapq import merge
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
 from pytest_super.grading.junit import ERROR, PASSED, NotJunitError, testcases
@@ -27,6 +30,8 @@ if TYPE_CHECKING:
 # Of a JSON file, each of which takes up to 100 bytes of memory.
 MOST_VALUES = 500_000
 REGEX_SECONDS = 10.0
+# That a message names in place of one that is missing.
+MOST_NAMES = 5
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -48,7 +53,7 @@ def values_of(command: GradedCommand, run: CommandRun, read: Read) -> list[Grade
     """
     values: list[GradedValue] = []
     rest = run.last_lines
-    for check in command.result:
+    for check in command.checks:
         for value in values_of_check(check, run, read):
             printed = rest if is_unexplained(check, value) else ""
             rest = "" if printed else rest
@@ -109,7 +114,7 @@ def regex_values(check: Check, run: CommandRun, read: Read) -> Iterator[GradedVa
     assert check.regex is not None
     path = check.regex.file
     text = run.output if path is None else bytes_of(path, read).decode("utf-8", "replace")
-    found = last_match(check.regex, text, path or "what the command printed")
+    found = last_match(check.regex, text, path or "what the command printed", check.name)
     yield from compared(check, found if isinstance(check.expected, str) else number_in(found))
 
 
@@ -146,17 +151,54 @@ def resolve(value: Any, pointer: str) -> Any:
     return value
 
 
-def last_match(wanted: RegexValue, text: str, where: str) -> str:
-    """The group of the last match. Raises NoValue."""
-    pattern, is_limited = compile_pattern(wanted.pattern)
-    limit = {"timeout": REGEX_SECONDS} if is_limited else {}
+def last_match(wanted: RegexValue, text: str, where: str, name: str | None = None) -> str:
+    """The group of the last match; if the pattern names its values, of the one with the name.
+
+    Raises NoValue.
+    """
     try:
-        found = next(iter(deque(pattern.finditer(text, **limit), maxlen=1)), None)
+        if "name" in re.compile(wanted.pattern).groupindex:
+            return last_named(wanted, text, where, str(name))
+        found = next(iter(deque(matches(wanted.pattern, text), maxlen=1)), None)
     except TimeoutError:
         raise NoValue(f"the search in {where} took more than {REGEX_SECONDS:.0f} s") from None
     if found is None or found[wanted.group] is None:
         raise NoValue(f"{where} has no match")
     return str(found[wanted.group])
+
+
+def last_named(wanted: RegexValue, text: str, where: str, name: str) -> str:
+    """Raises NoValue and TimeoutError."""
+    found, others = None, dict[str, None]()
+    for one, value in named_values(wanted, text):
+        if one == name:
+            found = value
+        elif len(others) < MOST_NAMES:
+            others[one] = None
+    if found is None:
+        raise NoValue(f"{where} has no value `{name}`" + (f", but {', '.join(others)}" if others else ""))
+    return found
+
+
+def named_values(wanted: RegexValue, text: str) -> Iterator[tuple[str, str | None]]:
+    """Each value with its name, after that of its block, in the order of the text. Raises TimeoutError."""
+    values = ((one.start(), 1, one) for one in matches(wanted.pattern, text))
+    heads = ((one.start(), 0, one) for one in matches(wanted.block, text)) if wanted.block else ()
+    block = ""
+    for _, is_value, one in merge(heads, values, key=itemgetter(0, 1)):
+        if is_value:
+            yield f"{block} {one['name'] or ''}".strip(), one["value"]
+        else:
+            block = (one.groups("") or one)[0]
+
+
+def matches(pattern: str, text: str) -> Iterator[re.Match[str]]:
+    """In which `^` and `$` match at the ends of lines. Raises TimeoutError."""
+    compiled, is_limited = compile_pattern(f"(?m){pattern}")
+    found: Iterator[re.Match[str]] = compiled.finditer(
+        text, **({"timeout": REGEX_SECONDS} if is_limited else {})
+    )
+    return found
 
 
 def number_in(text: str) -> float:

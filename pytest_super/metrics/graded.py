@@ -23,7 +23,7 @@ def of_trial(task: Task, evidence: Evidence) -> float | None:
 
 def version(task: Task) -> int:
     assert task.grade is not None
-    return version_of(check for command in task.grade.commands for check in command.result)
+    return version_of(check for command in task.grade.commands for check in command.checks)
 
 
 def all_right(values: Sequence[GradedValue]) -> float:

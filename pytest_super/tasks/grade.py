@@ -72,17 +72,29 @@ class JsonValue(FieldModel):
 
 
 class RegexValue(FieldModel):
-    """What the last match of a pattern contains."""
+    """What the last match of a pattern contains, or the last one with each name."""
 
     pattern: Regex
+    """With groups `name` and `value` it yields several values."""
+    block: Regex | None = None
+    """Its last match before a value, such as `Table 2`, begins the value's name."""
     group: Annotated[int, Field(ge=0)] = 1
     file: SandboxPath | None = None
     """By default the pattern is searched in what the command prints."""
 
+    @property
+    def has_names(self) -> bool:
+        return "name" in re.compile(self.pattern).groupindex
+
     @model_validator(mode="after")
     def check_group(self) -> Self:
-        if self.group > (groups := re.compile(self.pattern).groups):
-            raise ValueError(f"has no group {self.group}: the pattern has {groups}")
+        compiled = re.compile(self.pattern)
+        if self.group > compiled.groups:
+            raise ValueError(f"has no group {self.group}: the pattern has {compiled.groups}")
+        if self.has_names and ("value" not in compiled.groupindex or "group" in self.model_fields_set):
+            raise ValueError("needs a group `value`, and no `group`, with the group `name`")
+        if self.block is not None and not self.has_names:
+            raise ValueError("needs the groups `name` and `value` in its pattern with `block`")
         return self
 
 
@@ -137,6 +149,19 @@ class Check(FieldModel):
         """Whether it has a value that is compared, which neither an exit code nor a test is."""
         return self.source not in ("exit", "junit")
 
+    @property
+    def names_values(self) -> bool:
+        """Whether `expected` has the names of the values that a pattern yields."""
+        return self.regex is not None and self.regex.has_names and self.name is None
+
+    def each(self) -> list[Check]:
+        """A check for each of the named values."""
+        if not self.names_values:
+            return [self]
+        return [
+            self.model_copy(update={"name": name, "expected": one}) for name, one in self.expected.items()
+        ]
+
     def allows(self, value: Any) -> bool:
         """Whether a value is the expected one, for a number within the tolerance."""
         if isinstance(value, int | float) and isinstance(self.expected, int | float):
@@ -154,6 +179,18 @@ class Check(FieldModel):
     def check_source(self) -> Self:
         if sum(map(self.stated, SOURCES)) != 1:
             raise ValueError(f"needs exactly one of {', '.join(SOURCES)}")
+        return self
+
+    @model_validator(mode="after")
+    def check_names(self) -> Self:
+        if self.names_values:
+            values = self.expected.values() if isinstance(self.expected, dict) else ()
+            if not values or not all(type(one) in (int, float, str) for one in values):
+                raise ValueError(
+                    "needs the values of the pattern's names: `expected: {GG-F: 0.5, GN-F: 0.7}`"
+                )
+        elif self.regex and self.regex.has_names and isinstance(self.expected, dict | list):
+            raise ValueError("takes no `name` where `expected` has the values of the pattern's names")
         return self
 
     @model_validator(mode="after")
@@ -176,6 +213,11 @@ class GradedCommand(FieldModel):
     result: Annotated[list[Check], Field(min_length=1)]
     timeout: Seconds = 600.0
     """How long the command can run."""
+
+    @property
+    def checks(self) -> list[Check]:
+        """Those of `result`, each of one value or of an unnamed list or mapping."""
+        return [one for check in self.result for one in check.each()]
 
     @property
     def label(self) -> str:

@@ -143,7 +143,7 @@ class Experiment(GradedCommand):
     @property
     def reported(self) -> dict[str, Any]:
         """The checks whose values the agent can report, by name; by "" if there is one without a name."""
-        stated = [check for check in self.result if check.has_expected or check.interval is not None]
+        stated = [check for check in self.checks if check.has_expected or check.interval is not None]
         if len(stated) == 1 and stated[0].name is None:
             return {"": stated[0]}
         return {check.name or check.source: check for check in stated}
@@ -153,7 +153,7 @@ class Experiment(GradedCommand):
         return [self.varied(place, one) for place, one in enumerate(self.vary, 1)]
 
     def varied(self, place: int, variation: Variation) -> VariedCommand:
-        checks = {check.name or check.source: check for check in self.result}
+        checks = {check.name or check.source: check for check in self.checks}
         number = f" {place}" if len(self.vary) > 1 else ""
         return VariedCommand(
             name=f"{self.name} varied{number}",
@@ -164,7 +164,7 @@ class Experiment(GradedCommand):
 
     @model_validator(mode="after")
     def check_variations(self) -> Self:
-        checks = {check.name or check.source: check for check in self.result if check.has_expected}
+        checks = {check.name or check.source: check for check in self.checks if check.has_expected}
         for variation in self.vary:
             if unknown := [name for name in variation.expected if name not in checks]:
                 hint = did_you_mean(unknown[0], checks) or f": it can be one of {', '.join(checks)}"

@@ -80,6 +80,11 @@ def value(name: str, **check: Any) -> dict[str, Any]:
     return {"name": name, "regex": {"pattern": f"{name} = (.*)"}, **check}
 
 
+def values(**expected: Any) -> dict[str, Any]:
+    """The same by one pattern."""
+    return {"regex": {"pattern": "^(?P<name>[a-z]+) = (?P<value>.*)"}, "expected": expected, "rel": 1e-6}
+
+
 MEAN, FIRST = value("mean", expected=3.125, rel=0.01), value("first", expected=2)
 
 
@@ -179,7 +184,7 @@ def test_gold_that_fails_makes_no_function_valid(code: Path) -> None:
 @pytest.mark.slow
 def test_values_that_differ_between_gold_runs_are_told_with_a_tolerance(code: Path) -> None:
     # The order of a set depends on the hash seed, which gold runs vary.
-    order, noise = value("order", interval=[0, 4]), value("noise", expected=100.5, rel=0.1)
+    order, noise = value("order", interval=[0, 4]), {**values(noise=100.5), "rel": 0.1}
     printed, data = verify(code, ["mean"], MEAN, order, noise, status=1)
     assert kinds(data) == {"flaky"}
     assert verdicts(data) == {"mean": "valid"}
@@ -203,15 +208,15 @@ def test_the_spread_over_seeds_is_told_with_a_tolerance(code: Path) -> None:
 
 @pytest.mark.long
 def test_a_variation_is_proposed_with_the_values_of_the_original_code(code: Path) -> None:
-    drawn = value("drawn", expected=10 + random.Random("7").random(), rel=1e-6)
+    both = values(mean=3.125, drawn=10 + random.Random("7").random())
     command = "python run.py --seed 7"
-    printed, data = verify(code, ["mean"], MEAN, drawn, status=0, command=command)
+    printed, data = verify(code, ["mean"], both, status=0, command=command)
     (proposal,) = data["papers"][0]["proposals"]
     assert proposal["command"] == "python run.py --seed 8"
     assert proposal["expected"] == {"mean": 3.125, "drawn": pytest.approx(10 + random.Random("8").random())}
-    assert "proposed: vary: [{command: 'python run.py --seed 8', expected: {\"mean\": 3.125, " in printed
+    assert "proposed: vary: [{command: 'python run.py --seed 8', expected: {\"drawn\": 10." in printed
     vary = [{"command": proposal["command"], "expected": proposal["expected"]}]
-    one = {"name": "run", "command": command, "provenance": "gold-run", "result": [MEAN, drawn], "vary": vary}
+    one = {"name": "run", "command": command, "provenance": "gold-run", "result": [both], "vary": vary}
     printed, data = verify(code, ["mean"], experiments=[one], status=0)
     assert data["papers"][0]["proposals"] == []
     vary[0]["expected"]["drawn"] = 11

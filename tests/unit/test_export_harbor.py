@@ -32,6 +32,10 @@ GRADE: dict[str, Any] = {
         {"json": {"file": "values.json", "pointer": "/none"}, "interval": [0, 1]},
         {"regex": {"pattern": r"loss (\d+\.\d+)"}, "interval": [0.4, 0.6]},
         {"regex": {"pattern": r"name (\w+)", "file": "out.txt"}, "expected": "abc"},
+        {
+            "regex": {"pattern": r"^(?P<name>\w+) (?P<value>.*)", "file": "out.txt"},
+            "expected": {"loss": 0.5, "name": "abc", "none": 1},
+        },
         {"number": "share.txt"},
     ],
 }
@@ -145,7 +149,7 @@ def test_the_reward_of_a_graded_task_is_its_grade(harbor: Export, aggregate: str
     (task,) = load_tasks(harbor.source / "a.task.yaml")
     assert task.grade is not None
     # The number's file is removed before the command runs, because it is a result.
-    files = {"values.json": b'{"mean": [1.0, 2.02], "more": 1}', "out.txt": b"name abc"}
+    files = {"values.json": b'{"mean": [1.0, 2.02], "more": 1}', "out.txt": b"loss 0.5\nname abc"}
 
     def read(path: str) -> bytes:
         if path not in files:
@@ -154,7 +158,7 @@ def test_the_reward_of_a_graded_task_is_its_grade(harbor: Export, aggregate: str
 
     run = CommandRun(exit_code=3, output=(harbor.source / "hidden.txt").read_text())
     values = values_of(task.grade, run, read)
-    assert [value.score for value in values] == [0, 1, 1, 1, 0, 1, 1, 0]
+    assert [value.score for value in values] == [0, 1, 1, 1, 0, 1, 1, 1, 1, 0, 0]
     assert reward == pytest.approx(AGGREGATIONS[aggregate](values))
     assert (harbor.sandbox / "deep/checks/a.py").is_file()
 

@@ -12,16 +12,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pytest_super.errors import TaskFileError
-from pytest_super.grading.values import CommandRun, values_of_check
+from pytest_super.grading.values import CommandRun, values_of, values_of_check
 from pytest_super.metrics.evidence import Evidence, GradedValue
 from pytest_super.metrics.graded import GRADED
-from pytest_super.tasks.grade import Check
+from pytest_super.tasks.grade import Check, GradedCommand
 from pytest_super.tasks.loading import load_tasks
 from pytest_super.tasks.task import Task
 
 if TYPE_CHECKING:
     from pathlib import Path
 
+NAMED = {"pattern": r"^(?P<name>\w\w-F): .*?(?P<value>-?\d[-.\de]*)", "block": r"situation (\d)"}
 GRADE: dict[str, Any] = {"collect": ["a.py"], "command": "true", "result": [{"exit": 0}]}
 
 
@@ -98,6 +99,24 @@ def errors_of(folder: Path, **grade: Any) -> str:
             {"result": [{"regex": {"pattern": "a"}}]},
             "`grade.result[0].regex` has no group 1: the pattern has 0",
         ),
+        (
+            {"result": [{"regex": {"pattern": "(?P<name>a)"}}]},
+            "`grade.result[0].regex` needs a group `value`, and no `group`, with the group `name`",
+        ),
+        (
+            {"result": [{"regex": {"pattern": "(a)", "block": "b"}}]},
+            "`grade.result[0].regex` needs the groups `name` and `value` in its pattern with `block`",
+        ),
+        ({"result": [{"regex": NAMED}]}, "`grade.result[0]` needs the values of the pattern's names"),
+        (
+            {"result": [{"exit": 0}, {"regex": NAMED, "expected": {"a": [1]}}]},
+            "`grade.result[1]` needs the values of the pattern's names",
+        ),
+        (
+            {"result": [{"name": "n", "regex": NAMED, "expected": {"a": 1}}]},
+            "`grade.result[0]` takes no `name` where `expected` has the values",
+        ),
+        ({"result": [{"name": "n", "regex": NAMED, "interval": [0, 1]}]}, ""),
         ({"timeout": 0}, "`grade.timeout` should be more than 0"),
         ({"colect": []}, "unknown field `grade.colect`; did you mean `collect`?"),
     ],
@@ -338,6 +357,36 @@ def test_the_last_match_counts_as_a_number_or_as_the_expected_text() -> None:
     assert scores({**check, "expected": 0.75}, output=output) == [1.0]
     assert scores({**check, "expected": "0.75"}, output=output) == [1.0]
     assert scores({**check, "expected": "0.1"}, output=output) == [0.0]
+
+
+def named(regex: dict[str, Any], expected: dict[str, Any], output: str) -> list[GradedValue]:
+    """The values of a command with one pattern that names them."""
+    data = {"command": "true", "result": [{"regex": regex, "expected": expected}]}
+    return values_of(GradedCommand.model_validate(data), CommandRun(output=output), lambda _: b"")
+
+
+def test_one_pattern_yields_many_values_each_by_its_own_name() -> None:
+    output = "".join(
+        f"situation {block}\n"
+        + "".join(f"{name}-F: [tensor({block}.{place}e-05)]\n" for place, name in names)
+        for block in range(1, 7)
+        if (names := list(enumerate(("GG", "GN", "NG", "NN", "XX", "YY"))))
+    )
+    expected = {f"{block} XX-F": float(f"{block}.4e-05") for block in range(1, 7)}
+    expected |= {"1 GG-F": 2, "7 XX-F": 1}
+    found = {one.name: one for one in named(NAMED, {**expected, "2 NN-F": "2.3e-05"}, output)}
+    # Names that nobody asked for are no values.
+    assert len(found) == 9
+    assert {name for name, one in found.items() if one.score < 1} == {"1 GG-F", "7 XX-F"}
+    assert found["1 GG-F"].found == "1e-05"
+    why = "what the command printed has no value `7 XX-F`, but 1 GG-F, 1 GN-F, 1 NG-F, 1 NN-F, 1 XX-F"
+    assert found["7 XX-F"].why == why
+
+
+def test_of_equal_names_the_last_counts() -> None:
+    output = "GG-F: 1\nGN-F: 7\nxGG-F: 3\nGG-F: 2\n"
+    found = named({"pattern": NAMED["pattern"]}, {"GG-F": 2, "GN-F": 7}, output)
+    assert [one.score for one in found] == [1, 1]
 
 
 @pytest.mark.parametrize(("text", "score"), [("0.25\n", 0.25), ("1", 1.0), ("0", 0.0)])

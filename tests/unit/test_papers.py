@@ -137,6 +137,21 @@ def test_a_variation_is_graded_as_a_command_of_its_own_and_told_to_nobody(tmp_pa
     assert expected_report(item.experiments) == {"e": {"loss": 1}}
 
 
+def test_values_of_one_pattern_are_varied_and_reported_by_their_names(tmp_path: Path) -> None:
+    many = {"regex": {"pattern": "(?P<name>.*)=(?P<value>.*)"}, "expected": {"a": 1, "b": 2}, "rel": 0.1}
+    vary = [{"command": "python run.py 7", "expected": {"b": 3}}]
+    one = experiment(result=[{"exit": 0}, many], provenance="gold-run", vary=vary)
+    item = Items(paper(experiments=[one])).item((0,))
+    assert expected_report(item.experiments) == {"e": {"a": 1, "b": 2}}
+    assert item.grade is not None
+    (check,) = item.grade.commands[1].checks
+    assert (check.name, check.expected, check.rel) == ("b", 3, 0.1)
+    vary[0]["expected"] = {"c": 3}
+    assert "has no value `c` that can vary: it can be one of a, b" in errors(
+        tmp_path, paper_data(experiments=[one])
+    )
+
+
 def test_other_sets_take_no_functions(tmp_path: Path) -> None:
     said = errors(tmp_path, paper_data(set="expert", answer=1))
     assert "`functions` is for tasks of the set functions only" in said

@@ -177,7 +177,7 @@ def grading_rules(grade: Grade, base: str) -> dict[str, Any]:
             absolute([placed(target, base)])[0]: hidden(number) for number, target in enumerate(grade.files)
         },
         "written": absolute([placed(path, base) for path in result_paths(grade)]),
-        "result": [check_rules(check, base) for check in grade.result],
+        "result": [check_rules(check, base) for check in grade.checks],
     }
 
 

@@ -45,7 +45,7 @@ def graded(rules: dict[str, Any], tests: Path) -> float:
     for target, source in rules["files"].items():
         put(tests / source, Path(target))
     checks = [SimpleNamespace(**{**check, **parts(check)}) for check in rules["result"]]
-    command: Any = SimpleNamespace(result=checks, label="")
+    command: Any = SimpleNamespace(checks=checks, label="")
     values = values_of(command, run(rules), lambda path: Path(path).read_bytes())
     return AGGREGATIONS[rules["aggregate"]](values)
 

@@ -87,7 +87,7 @@ class Known:
     def checks(self) -> Iterator[Check]:
         assert self.task.grade is not None
         commands: Sequence[GradedCommand] = self.task.experiments or [self.task.grade]
-        return (check for command in commands for check in command.result)
+        return (check for command in commands for check in command.checks)
 
 
 def wanted(check: Check) -> Any:

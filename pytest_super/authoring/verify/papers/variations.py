@@ -43,7 +43,7 @@ def varied_command(command: str) -> str:
 
 def varied(experiment: Experiment) -> Experiment:
     """The experiment with the command that is tried, and the checks that can vary."""
-    checks = [check for check in experiment.result if check.has_expected]
+    checks = [check for check in experiment.checks if check.has_expected]
     command = varied_command(experiment.command)
     return experiment.model_copy(update={"command": command, "result": checks, "vary": []})
 
@@ -53,7 +53,7 @@ def proposal_of(experiment: Experiment, outcome: Outcome | None) -> Proposal:
     if outcome is None:
         return Proposal(experiment=experiment.name)
     tried = varied(experiment)
-    names = [check.name or check.source for check in tried.result]
+    names = [check.name or check.source for check in tried.checks]
     # A list is several values, and what is too long is shown clipped.
     is_whole = len(outcome.values) == len(names) and all(one.found for one in outcome.values)
     differs = any(value.score < 1 for value in outcome.values)
