@@ -19,6 +19,7 @@ COMMANDS = (
     "schema",
     "import",
     "mask",
+    "paper",
     "generate",
     "rescore",
     "why",

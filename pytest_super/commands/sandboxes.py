@@ -21,13 +21,12 @@ if TYPE_CHECKING:
 OPTIONS = {"--sandbox": "sandbox", "--image": "image", "--pip-config": "pip_config"}
 
 
-def add_sandbox_arguments(parser: ArgumentParser | _ArgumentGroup, mode: str) -> None:
-    """`mode` is the option without which no sandbox is started."""
-    parser.add_argument(
-        "--sandbox", metavar="NAME", help=f"with {mode}: the provider of sandboxes (default: auto)"
-    )
-    parser.add_argument("--image", help=f"with {mode}: the container image")
-    parser.add_argument("--pip-config", type=Path, help=f"with {mode}: a pip.conf for containers")
+def add_sandbox_arguments(parser: ArgumentParser | _ArgumentGroup, mode: str | None = None) -> None:
+    """`mode` is the option, if any, without which no sandbox is started."""
+    when = f"with {mode}: " if mode else ""
+    parser.add_argument("--sandbox", metavar="NAME", help=f"{when}the provider of sandboxes (default: auto)")
+    parser.add_argument("--image", help=f"{when}the container image")
+    parser.add_argument("--pip-config", type=Path, help=f"{when}a pip.conf for containers")
 
 
 def refuse_sandbox_arguments(

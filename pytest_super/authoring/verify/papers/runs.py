@@ -95,6 +95,8 @@ class Trial:
     commands: Sequence[GradedCommand]
     seeds: Mapping[str, int] = field(default_factory=dict)
     """Variables of the environment that seed random numbers."""
+    log: Path | None = None
+    """Where what the commands print is kept, if anywhere."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -136,7 +138,7 @@ class Runs:
         with after_prefix(ready := self._start(item)) as kernel, tempfile.TemporaryDirectory() as name:
             folder, base = Path(name), ready.repository or ""
             collected = read_collected(write_files(folder / "files.tar", base, trial.files))
-            grader = Grader(item.grade, task_folder=item.folder, base=base, log=folder / "log")
+            grader = Grader(item.grade, task_folder=item.folder, base=base, log=trial.log or folder / "log")
             values = grader.grade(kernel, collected)
             executed = executed_places(self._paper, kernel, base)
         self._shown(trial.what)

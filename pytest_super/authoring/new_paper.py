@@ -1,0 +1,181 @@
+"""Writes a first task of a paper: runs its commands, and states what they execute and yield."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from pytest_super.authoring.generate.pinning import pin
+from pytest_super.authoring.generate.repositories import parse
+from pytest_super.authoring.paper_proposals import (
+    candidates,
+    common,
+    digests_of,
+    numbers_in_output,
+    redactions,
+    regex_of,
+    results_of,
+)
+from pytest_super.authoring.starter import write
+from pytest_super.authoring.verify.papers.proof import failures_of
+from pytest_super.authoring.verify.papers.runs import Runs, Trial, read_originals
+from pytest_super.errors import SuperError
+from pytest_super.grading.grader import heading, last_lines
+from pytest_super.report.live_command import LiveCommand
+from pytest_super.sources import fetch
+from pytest_super.sources.paper import paper_text
+from pytest_super.tasks.loading import load_tasks
+from pytest_super.tasks.paper import PaperText
+from pytest_super.tasks.task import TASK_SUFFIX, Repository
+from pytest_super.tasks.yaml_writer import to_yaml
+from pytest_super.words import counted, printable_line
+
+if TYPE_CHECKING:
+    from argparse import Namespace
+    from collections.abc import Callable, Sequence
+
+    from pytest_super.authoring.paper_proposals import Values
+    from pytest_super.authoring.verify.papers.runs import Originals
+    from pytest_super.session.item import ReadyKernel
+    from pytest_super.tasks.grade import RegexValue
+    from pytest_super.tasks.paper import Experiment
+    from pytest_super.tasks.task import Task
+
+# Before a field, and in place of one that is not known.
+COMMENTS = {
+    "query": "Say what the code is, and name the paper.",
+    "functions": "Keep those that the paper describes, with what it says of them as `passage`.",
+    "experiments": "Name them as the paper does. Delete values that are no results, such as times.",
+    "n": "How many functions are masked together, such as [1, 2].",
+}
+UNKNOWN = {
+    "paper": "paper: {file: paper.md} is the paper's text, next to this file.",
+    "sandbox": "sandbox: {packages: [numpy==2.2.6]} is what the code imports.",
+}
+
+
+class Ran(NamedTuple):
+    """What a command does with the original code."""
+
+    executed: set[str]
+    """The targets of functions."""
+    values: Values
+
+
+def write_paper(arguments: Namespace, start: Callable[[Task], ReadyKernel]) -> int:
+    """Write the task file, and run the original code on it. The exit status is 1 if it fails.
+
+    Raises SuperError, and then has written nothing.
+    """
+    regex = regex_of(arguments.pattern, arguments.block)
+    fields, output = draft_of(arguments)
+    new_runs = partial(Runs, start=start, workers=2, shown=lambda _: None)
+    with LiveCommand(lambda: "running the original code"):
+        draft = loaded(fields, output)
+        ran = [ran_twice(one, read_originals(draft), new_runs(draft), regex) for one in draft.experiments]
+        complete(fields, ran, regex, are_named=bool(arguments.targets))
+        if arguments.paper:
+            text = paper_text(PaperText(file=fields["paper"]["file"]), output.parent)
+            fields["paper"]["redact"] = redactions(text, [one.values for one in ran])
+        paper = loaded(fields, output)
+        write(output, text_of(fields))
+        gold = Trial(what="gold", files=read_originals(paper).files, commands=paper.experiments)
+        failures = failures_of(new_runs(paper).all([gold]))
+    values = counted(sum(len(one.values) for one in ran), "value")
+    result = f"gold fails: {'; '.join(failures)}" if failures else "gold passes"
+    print(printable_line(f"{output}: {counted(len(paper.functions), 'function')}, {values}; {result}"))
+    return 1 if failures else 0
+
+
+def draft_of(arguments: Namespace) -> tuple[dict[str, Any], Path]:
+    """The fields of the task, without its results and with all functions that it can mask, and its file."""
+    name = arguments.repository
+    named = parse(f"./{name}" if "/" not in name and Path(name).is_dir() else name)
+    output = arguments.output or Path(f"{named.short}{TASK_SUFFIX}")
+    if output.exists() and not arguments.force:
+        raise SuperError(f"{output} exists: --force overwrites it")
+    repository: dict[str, Any] = {**pin(named, output.parent), "provide": True}
+    folder = fetch(Repository(**repository), base=output.parent)
+    digests = digests_of(folder, arguments.targets) if arguments.targets else candidates(folder)
+    if not digests:
+        raise SuperError(f"{name}: no Python file in it has a function to mask")
+    fields = {
+        "id": named.short,
+        "set": "functions",
+        "query": f"The folder `{folder.name}` has the code of a paper, without some of its functions.",
+        "repository": repository,
+        "paper": {"file": os.path.relpath(arguments.paper, output.parent)} if arguments.paper else None,
+        "functions": [{"target": target, "sha256": digest} for target, digest in digests.items()],
+        "experiments": [
+            {"name": f"experiment {number}", "command": command, "result": [{"exit": 0}]}
+            for number, command in enumerate(arguments.commands, 1)
+        ],
+        "n": 1,
+        "sandbox": {"packages": arguments.packages} if arguments.packages else None,
+    }
+    return fields, output
+
+
+def loaded(fields: dict[str, Any], output: Path) -> Task:
+    (task,) = load_tasks(output, shown=f"{output}, which is not written", text=text_of(fields))
+    return task
+
+
+def text_of(fields: dict[str, Any]) -> str:
+    """The fields as YAML, with comments that say what is to be filled in."""
+    return "".join(
+        f"# {UNKNOWN[name]}\n"
+        if value is None
+        else (f"# {COMMENTS[name]}\n" if name in COMMENTS else "") + to_yaml({name: value})
+        for name, value in fields.items()
+    )
+
+
+def ran_twice(one: Experiment, code: Originals, runs: Runs, regex: RegexValue) -> Ran:
+    """Once with probes, and once with another hash seed.
+
+    Raises SuperError if the command fails, or prints no value.
+    """
+    with tempfile.TemporaryDirectory() as logs:
+        trials = [
+            Trial(
+                what=one.name,
+                files=files,
+                commands=[one],
+                seeds={"PYTHONHASHSEED": seed},
+                log=Path(logs, str(seed)),
+            )
+            for seed, files in enumerate((code.with_probes(), code.files))
+        ]
+        outcomes = runs.all(trials)
+        printed = [path.read_text(encoding="utf-8") for path in sorted(Path(logs).iterdir())]
+    texts = [text.removeprefix(heading(one.command)) for text in printed]
+    if failures := failures_of(outcomes):
+        raise SuperError(
+            f"`{one.command}` fails with the original code: {failures[0]}: {last_lines(texts[0])}\n"
+            "If a package is missing, name it by --package, or choose another --image or --sandbox"
+        )
+    values = common([numbers_in_output(regex, text) for text in texts])
+    if not values:
+        raise SuperError(
+            f"`{one.command}` prints nothing that --pattern matches, but: {last_lines(texts[0])}"
+        )
+    return Ran({code.paper.functions[place].target for place in outcomes[0].executed}, values)
+
+
+def complete(fields: dict[str, Any], ran: Sequence[Ran], regex: RegexValue, *, are_named: bool) -> None:
+    """Keep the functions that are executed, and add the results. Raises SuperError."""
+    executed = set().union(*(one.executed for one in ran))
+    if are_named and (idle := [one for one in fields["functions"] if one["target"] not in executed]):
+        raise SuperError(f"no command executes {idle[0]['target']}")
+    kept = [one for one in fields["functions"] if one["target"] in executed]
+    fields["functions"] = [{"id": place, **one} for place, one in enumerate(kept)]
+    for experiment, one in zip(fields["experiments"], ran, strict=True):
+        needed = [each["id"] for each in fields["functions"] if each["target"] in one.executed]
+        if not needed:
+            raise SuperError(f"`{experiment['command']}` executes no function of {fields['id']} to mask")
+        experiment |= {"functions": needed} if len(needed) < len(kept) else {}
+        experiment |= {"provenance": "gold-run", "result": results_of(one.values, regex)}

@@ -1,0 +1,132 @@
+"""What a first task of a paper can contain: functions, results with tolerances, and what to redact."""
+
+from __future__ import annotations
+
+import re
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any
+
+from pydantic import ValidationError
+
+from pytest_super.authoring.verify.leaks import values_in
+from pytest_super.authoring.verify.outcome import are_different
+from pytest_super.authoring.verify.papers.proof import Spread
+from pytest_super.authoring.verify.papers.variations import read
+from pytest_super.authoring.verify.texts import Text
+from pytest_super.errors import SuperError
+from pytest_super.functions.definitions import definitions
+from pytest_super.functions.masking import mask_file
+from pytest_super.functions.names import SEPARATOR
+from pytest_super.functions.repository import masked_files
+from pytest_super.functions.source import PythonSource, SourceError
+from pytest_super.grading.values import named_values
+from pytest_super.metrics.distinctive import distinctive_values
+from pytest_super.metrics.numbers import is_number
+from pytest_super.sources.paper import REDACTED
+from pytest_super.tasks.grade import RegexValue
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+    from pathlib import Path
+
+    from pytest_super.functions.masking import MaskedFunction
+
+    Values = dict[str, list[float]]
+    """The numbers of an experiment by name, one for each run."""
+
+# `name: 0.5`, `name = [tensor(0.5)]`, `"name": 0.5`.
+PATTERN = (
+    r"(?P<name>[A-Za-z][\w@%/. -]*?)\W? *[:=] *\[?(?:\w+\()?"
+    r"(?P<value>[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?)"
+)
+LEAST_LINES = 3
+NOT_CODE = re.compile(r"(^|/)(\.|tests?/|test_|docs?/|build/|setup\.py|conftest\.py)")
+# Of a number that both runs agree in, and of 0.
+REL, ABS = 0.001, 1e-9
+NUMBER = re.compile(r"[\d.,]*\d(?:[eE][-+]?\d+)?")
+
+
+def regex_of(pattern: str | None, block: str | None) -> RegexValue:
+    """Raises SuperError."""
+    try:
+        regex = RegexValue(pattern=pattern or PATTERN, block=block)
+    except ValidationError as error:
+        raise SuperError(f"--pattern or --block: it {error.errors()[0]['msg'].split(', ', 1)[1]}") from None
+    if not regex.has_names:
+        raise SuperError("--pattern needs the groups `name` and `value`: '(?P<name>.*): (?P<value>.*)'")
+    return regex
+
+
+def digests_of(folder: Path, targets: Sequence[str]) -> dict[str, str]:
+    """By target, with qualified names. Raises SuperError for one that cannot be masked."""
+    files = [masked_files(folder, [target]) for target in targets]
+    return {
+        f"{path}::{one.functions[0].name}": one.functions[0].sha256
+        for each in files
+        for path, one in each.items()
+    }
+
+
+def candidates(folder: Path) -> dict[str, str]:
+    """The digests of the functions that can be masked and have a body worth writing, by target."""
+    return {
+        f"{name}{SEPARATOR}{masked.name}": masked.sha256
+        for path in sorted(folder.rglob("*.py"))
+        if not (NOT_CODE.search(name := path.relative_to(folder).as_posix()) or path.is_symlink())
+        for masked in maskable(name, path)
+        if masked.body_lines >= LEAST_LINES
+    }
+
+
+def maskable(name: str, path: Path) -> Iterator[MaskedFunction]:
+    # Such as a file of Python 2.
+    with suppress(SourceError, OSError):
+        source = PythonSource.read(name, path.read_bytes())
+        for one in definitions(source):
+            # `main` only puts others together, and a function in a function is masked with it.
+            if one.node.name != "main" and (one.is_method or "." not in one.name):
+                with suppress(SourceError):
+                    yield from mask_file(source, [one.name]).functions
+
+
+def numbers_in_output(regex: RegexValue, text: str) -> dict[str, float]:
+    """The last number with each name. Raises SuperError."""
+    try:
+        found = {name: read(value or "") for name, value in named_values(regex, text)}
+    except TimeoutError:
+        raise SuperError("the search for values takes too long: simplify --pattern and --block") from None
+    return {name: value for name, value in found.items() if is_number(value)}
+
+
+def common(runs: Sequence[Mapping[str, float]]) -> Values:
+    """The values that all runs have."""
+    return {name: [one[name] for one in runs] for name in runs[0] if all(name in one for one in runs)}
+
+
+def tolerance_of(numbers: list[float]) -> tuple[str, float]:
+    """`rel` or `abs`, and how much."""
+    if not are_different(numbers):
+        return ("rel", REL) if numbers[0] else ("abs", ABS)
+    ((kind, least),) = Spread(name="", values=numbers).tolerance.items()
+    return kind, max(float(f"{least:.1e}"), REL)
+
+
+def results_of(values: Values, regex: RegexValue) -> list[dict[str, Any]]:
+    """The entries of `result`, one for each tolerance."""
+    stated = regex.model_dump(include={"pattern", "block"}, exclude_none=True)
+    groups: dict[tuple[str, float], dict[str, float]] = {}
+    for name, numbers in values.items():
+        groups.setdefault(tolerance_of(numbers), {})[name] = numbers[0]
+    return [{"regex": stated, "expected": found, kind: most} for (kind, most), found in groups.items()]
+
+
+def redactions(text: str, expected: Any) -> list[str]:
+    """Patterns for the expected values in the text of a paper, as `verify` finds them."""
+    values = list(distinctive_values(expected))
+    patterns: list[str] = []
+    while hits := values_in(Text(place="the paper", text=text), values):
+        written = NUMBER.match(text, hits[0][0])
+        assert written is not None
+        patterns.append(rf"(?<!\w){re.escape(written[0])}(?!\w)")
+        text = re.sub(patterns[-1], REDACTED, text)
+    return patterns
