@@ -83,7 +83,7 @@ def write_paper(arguments: Namespace, start: Callable[[Task], ReadyKernel]) -> i
         paper = loaded(fields, output)
         write(output, text_of(fields))
         gold = Trial(what="gold", files=read_originals(paper).files, commands=paper.experiments)
-        failures = failures_of(new_runs(paper).all([gold]))
+        failures = failures_of(paper, new_runs(paper).all([gold]))
     values = counted(sum(len(one.values) for one in ran), "value")
     result = f"gold fails: {'; '.join(failures)}" if failures else "gold passes"
     print(printable_line(f"{output}: {counted(len(paper.functions), 'function')}, {values}; {result}"))
@@ -153,7 +153,7 @@ def ran_twice(one: Experiment, code: Originals, runs: Runs, regex: RegexValue) -
         outcomes = runs.all(trials)
         printed = [path.read_text(encoding="utf-8") for path in sorted(Path(logs).iterdir())]
     texts = [text.removeprefix(heading(one.command)) for text in printed]
-    if failures := failures_of(outcomes):
+    if failures := failures_of(code.paper, outcomes):
         raise SuperError(
             f"`{one.command}` fails with the original code: {failures[0]}: {last_lines(texts[0])}\n"
             "If a package is missing, name it by --package, or choose another --image or --sandbox"
@@ -178,4 +178,4 @@ def complete(fields: dict[str, Any], ran: Sequence[Ran], regex: RegexValue, *, a
         if not needed:
             raise SuperError(f"`{experiment['command']}` executes no function of {fields['id']} to mask")
         experiment |= {"functions": needed} if len(needed) < len(kept) else {}
-        experiment |= {"provenance": "gold-run", "result": results_of(one.values, regex)}
+        experiment |= {"result": results_of(one.values, regex)}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from math import isclose
+from statistics import fmean
 from typing import TYPE_CHECKING, NamedTuple
 
 from pytest_super.statistics.averages import weighted_mean
@@ -64,26 +65,26 @@ def candidates(group: Group) -> list[list[TrialResult]]:
 
 
 def chosen_share(group: Group) -> float | None:
-    """The share of solved tasks when one trial of each is chosen by execution.
+    """The share of solved tasks when one trial of each is chosen by execution, at random among equals.
 
     None without an item of a paper that has several valid trials; only these count.
     """
-    return share_of([choose(trials) for trials in candidates(group)])
+    equals = map(best_by_execution, candidates(group))
+    return weighted_mean((fmean(one.solved for one in trials), trials[0].weight) for trials in equals)
 
 
 def share_of(chosen: Sequence[TrialResult]) -> float | None:
     return weighted_mean((float(one.solved), one.weight) for one in chosen)
 
 
-def choose(trials: Sequence[TrialResult]) -> TrialResult:
-    """The trial whose experiments yield most values, and of these the one with which most others agree.
+def best_by_execution(trials: Sequence[TrialResult]) -> list[TrialResult]:
+    """The trials whose experiments yield most values, and of these the ones with which most others agree.
 
-    What the values should be is not looked at. Among equals the first epoch is chosen.
+    What the values should be is not looked at.
     """
     found = [values_of(trial) for trial in trials]
-    agreeing = [sum(agree(one, other) for other in found) for one in found]
-    best = max(range(len(trials)), key=lambda index: (len(found[index]), agreeing[index], -index))
-    return trials[best]
+    ranks = [(len(one), sum(agree(one, other) for other in found)) for one in found]
+    return [trial for trial, rank in zip(trials, ranks, strict=True) if rank == max(ranks)]
 
 
 def values_of(trial: TrialResult) -> dict[tuple[str, str], str]:

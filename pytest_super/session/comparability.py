@@ -10,6 +10,7 @@ from pytest_super.agents.identity import contents_of, is_in_image
 from pytest_super.digests import digest, file_digest, tree_of
 from pytest_super.metrics.registry import REFERENCE, headline_of, is_headline
 from pytest_super.model.settings import SCRIPTED
+from pytest_super.tasks.paper import graded_by
 from pytest_super.tasks.task import TOKEN_BUDGETS
 
 if TYPE_CHECKING:
@@ -64,7 +65,8 @@ def scoring_of(task: Task, metrics: Iterable[Metric], mode: str) -> str:
     """A digest of everything that decides whether the task is solved, and that the agent does not see."""
     fields = task.model_dump(mode="json", include=set(SCORING))
     headline = {one.name: version_of(one, task, mode) for one in metrics if is_headline(one, task, mode)}
-    checks = [one.model_dump(mode="json") for one in task.experiments]
+    # What the paper states decides only as the expected value of a check.
+    checks = [one.model_dump(mode="json", exclude={"paper", "graded_by"}) for one in task.experiments]
     return digest([fields, checks, hidden_files(task), headline, mode])
 
 
@@ -80,6 +82,7 @@ def facts_of_scoring(task: Task, metrics: Sequence[Metric], mode: str) -> dict[s
         "scoring": scoring_of(task, metrics, mode),
         "headline": headline_of(metrics, task, mode),
         "weight": task.weight,
+        "graded_by": graded_by(task.experiments),
         "applicable": [metric.name for metric in applicable],
         "metric_versions": {metric.name: version_of(metric, task, mode) for metric in applicable},
     }

@@ -98,6 +98,8 @@ class TrialResult:
     none, the end of what its command `printed`, and the `command` of a paper's experiment."""
     graded_in: str = ""
     """The sandbox of the grader: `fresh` or `same`."""
+    graded_by: list[str] = field(default_factory=list)
+    """Of a [paper](papers.md#experiments): whose values decide: `gold-run`, `paper`."""
     grade_seconds: Annotated[float, GRADING_TIME] = 0.0
     """Time of grading."""
     changed_elsewhere: list[str] | None = None

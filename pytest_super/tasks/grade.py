@@ -131,6 +131,11 @@ class Check(FieldModel):
     def source(self) -> str:
         return next(name for name in SOURCES if self.stated(name))
 
+    @property
+    def key(self) -> str:
+        """What a variation and the paper's values call it."""
+        return self.name or self.source
+
     def stated(self, name: str) -> bool:
         return getattr(self, "json_" if name == "json" else name) is not None
 

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 PAPER_SUFFIXES = (".txt", ".md", ".pdf")
 # `verify` gives the commands other seeds in it: `python train.py --seed ${SUPER_SEED:-0}`.
 SEED_VARIABLE = "SUPER_SEED"
+GOLD_RUN, PAPER = "gold-run", "paper"
+"""The values of `graded_by`."""
 # Ids of items are made of them: `2205.00048_0,1`.
 FUNCTION_ID = r"^[A-Za-z0-9][A-Za-z0-9.-]*$"
 
@@ -57,6 +59,8 @@ Sizes = Annotated[
     Field(min_length=1),
     BeforeValidator(as_list, json_schema_input_type=int | list[int]),
 ]
+ValuesByName = Annotated[dict[Text, Annotated[Any, AfterValidator(check_expected)]], Field(min_length=1)]
+"""Values of an experiment, by the names of its checks, whose tolerances count."""
 
 
 class PaperText(FieldModel):
@@ -105,8 +109,8 @@ class Variation(FieldModel):
 
     command: Text
     """In place of the experiment's: `python train.py --seed 7`."""
-    expected: Annotated[dict[Text, Annotated[Any, AfterValidator(check_expected)]], Field(min_length=1)]
-    """What the original code yields, by the names of the experiment's checks. Their tolerances count."""
+    expected: ValuesByName
+    """What the original code yields."""
 
 
 class VariedCommand(GradedCommand):
@@ -125,8 +129,10 @@ class Experiment(GradedCommand):
     name: Text
     description: Text | None = None
     """What it is, and what its values mean, for the agent."""
-    provenance: Literal["paper", "gold-run"] | None = None
-    """Where the expected values come from; required with `expected` or `interval`."""
+    paper: ValuesByName = {}
+    """What the paper states; `expected` is what the original code yields."""
+    graded_by: Literal["gold-run", "paper"] = "gold-run"
+    """Which of the two decide, where the paper states a value."""
     functions: Annotated[list[FunctionId], Field(min_length=1)] | None = None
     """The ids of the functions that it needs; by default all."""
     vary: list[Variation] = []
@@ -146,14 +152,19 @@ class Experiment(GradedCommand):
         stated = [check for check in self.checks if check.has_expected or check.interval is not None]
         if len(stated) == 1 and stated[0].name is None:
             return {"": stated[0]}
-        return {check.name or check.source: check for check in stated}
+        return {check.key: check for check in stated}
+
+    @property
+    def by_paper(self) -> dict[str, Any]:
+        """The values of the paper by which it is graded."""
+        return self.paper if self.graded_by == PAPER else {}
 
     @property
     def varied_commands(self) -> list[GradedCommand]:
         return [self.varied(place, one) for place, one in enumerate(self.vary, 1)]
 
     def varied(self, place: int, variation: Variation) -> VariedCommand:
-        checks = {check.name or check.source: check for check in self.checks}
+        checks = {check.key: check for check in self.checks}
         number = f" {place}" if len(self.vary) > 1 else ""
         return VariedCommand(
             name=f"{self.name} varied{number}",
@@ -163,21 +174,46 @@ class Experiment(GradedCommand):
         )
 
     @model_validator(mode="after")
+    def check_names(self) -> Self:
+        keys = [check.key for check in self.checks]
+        known = [check.key for check in self.checks if check.has_expected]
+        for name in (*self.paper, *(name for one in self.vary for name in one.expected)):
+            if name not in known:
+                hint = did_you_mean(name, known) or f"; known are {', '.join(known) or 'none'}"
+                raise ValueError(f"has no value `{name}` with `expected`{hint}")
+            if keys.count(name) > 1:
+                raise ValueError(f"has several values `{name}`: give each a `name`")
+        return self
+
+    @model_validator(mode="after")
     def check_variations(self) -> Self:
-        checks = {check.name or check.source: check for check in self.checks if check.has_expected}
+        checks = {check.key: check for check in self.checks}
         for variation in self.vary:
-            if unknown := [name for name in variation.expected if name not in checks]:
-                hint = did_you_mean(unknown[0], checks) or f": it can be one of {', '.join(checks)}"
-                raise ValueError(f"has no value `{unknown[0]}` that can vary{hint}")
             if all(checks[name].allows(value) for name, value in variation.expected.items()):
                 raise ValueError(f"expects the same values with `{variation.command}`, which hides nothing")
         return self
 
     @model_validator(mode="after")
-    def check_provenance(self) -> Self:
-        if self.reported and self.provenance is None:
-            raise ValueError("needs `provenance` with expected values: paper or gold-run")
+    def check_graded_by(self) -> Self:
+        if self.graded_by == PAPER and not self.paper:
+            raise ValueError("needs `paper`, the values that the paper states, with `graded_by: paper`")
         return self
+
+
+def as_graded(experiment: Experiment) -> Experiment:
+    """The experiment whose checks expect the values that decide."""
+    by_paper = experiment.by_paper
+    result = [
+        check.expecting(by_paper[check.key]) if check.key in by_paper else check
+        for check in experiment.checks
+    ]
+    return experiment.model_copy(update={"result": result}) if by_paper else experiment
+
+
+def graded_by(experiments: Iterable[Experiment]) -> list[str]:
+    """Whose values the experiments are graded by; their variations are by the gold run."""
+    stated = ((one, check) for one in experiments for check in one.reported.values())
+    return sorted({PAPER if check.key in one.by_paper else GOLD_RUN for one, check in stated})
 
 
 def graded_commands(experiments: Iterable[Experiment]) -> tuple[GradedCommand, ...]:

@@ -75,7 +75,7 @@ class Program:
     ) -> ProgramResult:
         """Write `files` (path to text) in folders that are made if necessary, then run `command` by `sh -c`.
 
-        The program has `environment` added to that of the kernel. `listener` gets all output as it streams.
+        The program has `environment` besides that of the sandbox. `listener` gets all output as it streams.
         Time spent waiting for the model is not charged as compute time. Raises InfrastructureError, including
         ModelError, and SandboxLostError if the sandbox is gone before the program starts.
         """

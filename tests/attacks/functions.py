@@ -139,7 +139,6 @@ def _paper(name: str) -> dict[str, Any]:
             {
                 "name": "averages",
                 "command": "python run.py; python stats.py",
-                "provenance": "gold-run",
                 "timeout": 20,
                 "result": [
                     {"json": {"file": "out.json", "pointer": "/mean"}, "expected": 3.0},

@@ -44,7 +44,6 @@ def test_all_items_start_from_one_prepared_sandbox(
             {
                 "name": "sum",
                 "command": "python run.py",
-                "provenance": "gold-run",
                 "result": [{"regex": {"pattern": "sum = (.*)"}, "expected": 3}],
             }
         ],

@@ -77,7 +77,6 @@ def project(pytester: pytest.Pytester) -> pytest.Pytester:
             {
                 "name": "quality",
                 "command": "python run.py",
-                "provenance": "gold-run",
                 "result": [{"regex": {"pattern": "mean = (.*)"}, "expected": 3.0}],
             }
         ],

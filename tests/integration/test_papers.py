@@ -148,13 +148,11 @@ PAPER: dict[str, Any] = {
             "name": "averages",
             "command": "python run.py",
             "functions": [0, 1],
-            "provenance": "gold-run",
             "result": [{"json": {"file": "out.json"}, "expected": {"mean": 3.0, "total": 12}, "rel": 0.01}],
         },
         {
             "name": "spread",
             "command": "python run.py",
-            "provenance": "gold-run",
             "result": [{"regex": {"pattern": "spread = (.*)"}, "expected": 3.0, "rel": 0.01}],
         },
     ],
@@ -207,6 +205,19 @@ def test_gold_solves_every_item(project: pytest.Pytester) -> None:
         "passages": 0,
     }
     assert rows["2"]["masked"]["experiments"] == 1
+
+
+@pytest.mark.parametrize(("by", "solved"), [("gold-run", True), ("paper", False)])
+def test_results_say_whose_values_an_item_was_graded_by(
+    project: pytest.Pytester, by: str, solved: bool
+) -> None:
+    averages, spread = PAPER["experiments"]
+    write(project.path, experiments=[averages, {**spread, "paper": {"regex": 4.0}, "graded_by": by}])
+    row = run(project, "gold", "stats.task.yaml::2205.00048_2", "--junitxml=report.xml")["2"]
+    assert (row["solved"], row["graded_by"], row["error"]) == (solved, [by], None)
+    assert row["graded"][0]["expected"] == ("3.0" if solved else "4.0")
+    figures = {one.get("name"): one.get("value") for one in ET.parse("report.xml").iter("property")}
+    assert figures["super.graded_by"] == by
 
 
 def test_no_sandbox_of_an_agent_has_the_original_of_a_masked_function(project: pytest.Pytester) -> None:

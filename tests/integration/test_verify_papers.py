@@ -107,9 +107,7 @@ def verify(
         "query": "Statistics.",
         "repository": {"path": "project", "provide": True},
         "functions": [{"target": f"stats.py::{name}", "sha256": digests[name]} for name in names],
-        "experiments": [
-            {"name": "run", "command": command, "provenance": "gold-run", "result": list(results)}
-        ],
+        "experiments": [{"name": "run", "command": command, "result": list(results)}],
         **paper,
     }
     (code.parent / "paper.task.yaml").write_text(yaml.safe_dump(task))
@@ -182,6 +180,23 @@ def test_gold_that_fails_makes_no_function_valid(code: Path) -> None:
 
 
 @pytest.mark.slow
+def test_a_value_that_differs_from_the_papers_is_told_and_fails_gold_only_if_that_decides(code: Path) -> None:
+    # `mean` has a tolerance, `first` none.
+    stated = {"mean": 3.14, "first": 2.01}
+    one = {"name": "run", "command": "python run.py", "result": [MEAN, FIRST], "paper": stated}
+    told = "paper: run: first is 2 by the gold run, which decides, but 2.01 in the paper"
+    printed, data = verify(code, ["mean", "first"], experiments=[one], status=0)
+    assert told in printed.splitlines()
+    assert data["papers"][0]["disagreements"] == [{"name": "run: first", "gold_run": "2", "paper": "2.01"}]
+    assert data["findings"] == []
+    printed, data = verify(code, ["mean"], experiments=[{**one, "graded_by": "paper"}], status=1)
+    assert verdicts(data) == {"mean": "gold_fails"}
+    why = "the original code yields 2.0, but it is graded by the paper's 2.01"
+    assert f"gold_fails paper: in 2 gold runs: run: first: {why}" in printed
+    assert data["papers"][0]["disagreements"] == []
+
+
+@pytest.mark.slow
 def test_values_that_differ_between_gold_runs_are_told_with_a_tolerance(code: Path) -> None:
     # The order of a set depends on the hash seed, which gold runs vary.
     order, noise = value("order", interval=[0, 4]), {**values(noise=100.5), "rel": 0.1}
@@ -216,7 +231,7 @@ def test_a_variation_is_proposed_with_the_values_of_the_original_code(code: Path
     assert proposal["expected"] == {"mean": 3.125, "drawn": pytest.approx(10 + random.Random("8").random())}
     assert "proposed: vary: [{command: 'python run.py --seed 8', expected: {\"drawn\": 10." in printed
     vary = [{"command": proposal["command"], "expected": proposal["expected"]}]
-    one = {"name": "run", "command": command, "provenance": "gold-run", "result": [both], "vary": vary}
+    one = {"name": "run", "command": command, "result": [both], "vary": vary}
     printed, data = verify(code, ["mean"], experiments=[one], status=0)
     assert data["papers"][0]["proposals"] == []
     vary[0]["expected"]["drawn"] = 11

@@ -155,7 +155,7 @@ def test_a_paper_becomes_a_task_next_to_its_code_and_its_text(checkout: Checkout
     assert (one.passage, one.description) == ("Inequality is $G$.", "Computes gini.")
     (made,) = task.experiments
     assert (made.name, made.command) == ("Experiment 3", "python src/fair.py")
-    assert (made.description, made.provenance) == ("Report the values.", "gold-run")
+    assert (made.description, made.graded_by) == ("Report the values.", "gold-run")
     assert made.functions == ["0"]
     (check,) = made.result
     assert (check.name, check.expected, check.rel) == ("II-F", 0.333333, 0.05)

@@ -158,7 +158,7 @@ def a_paper(*expected: Any) -> Task:
     result = [
         {"json": {"file": "out.json", "pointer": f"/{n}"}, "expected": one} for n, one in enumerate(expected)
     ]
-    experiment = {"name": "e", "command": "c", "provenance": "gold-run", "result": result}
+    experiment = {"name": "e", "command": "c", "result": result}
     function = {"target": "a.py::f", "sha256": "0" * 64}
     repository = {"path": "project", "provide": True}
     paper = {"id": "p", "set": "functions", "query": "q", "repository": repository}

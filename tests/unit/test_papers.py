@@ -17,8 +17,10 @@ from pytest_super.metrics.evidence import Evidence
 from pytest_super.metrics.registry import BUILT_IN, is_solved, score
 from pytest_super.metrics.self_report import expected_report, scores
 from pytest_super.metrics.self_report import parsed as parsed_report
+from pytest_super.session.comparability import scoring_of
 from pytest_super.tasks.combinations import Items, all_places, item_id, places_in, sampled_places
 from pytest_super.tasks.loading import load_tasks
+from pytest_super.tasks.paper import graded_by
 from pytest_super.tasks.public_task import public_part
 from pytest_super.tasks.task import Task
 
@@ -33,10 +35,13 @@ def experiment(name: str = "e", functions: list[Any] | None = None, **fields: An
     return {**made, "functions": functions} if functions else made
 
 
-def varied(expected: dict[str, Any]) -> dict[str, Any]:
-    loss = {"name": "loss", "number": "n", "expected": 1, "rel": 0.1}
+NUMBER = {"number": "n", "expected": 1, "rel": 0.1}
+LOSS = {"name": "loss", **NUMBER}
+
+
+def varied(expected: dict[str, Any], **fields: Any) -> dict[str, Any]:
     vary = [{"command": "python run.py 7", "expected": expected}]
-    return experiment(result=[loss], provenance="gold-run", vary=vary)
+    return experiment(result=[LOSS], vary=vary, **fields)
 
 
 def paper_data(count: int = 3, **fields: Any) -> dict[str, Any]:
@@ -93,12 +98,28 @@ def test_a_paper_is_one_task_of_its_file(tmp_path: Path) -> None:
         ),
         ({"experiments": [experiment(), experiment()]}, "`experiments[0]` has the same name: e"),
         (
-            {"experiments": [experiment(result=[{"number": "n", "expected": 1}])]},
-            "needs `provenance` with expected values: paper or gold-run",
+            {"experiments": [varied({"los": 3})]},
+            "`experiments[0]` has no value `los` with `expected`; did you mean `loss`?",
         ),
         (
-            {"experiments": [varied({"los": 3})]},
-            "has no value `los` that can vary; did you mean `loss`?",
+            {"experiments": [experiment(result=[LOSS], paper={"gain": 3})]},
+            "`experiments[0]` has no value `gain` with `expected`; known are loss",
+        ),
+        (
+            {"experiments": [experiment(paper={"exit": 0})]},
+            "has no value `exit` with `expected`; known are none",
+        ),
+        (
+            {"experiments": [experiment(result=[NUMBER, {"number": "m"}], paper={"number": 3})]},
+            "`experiments[0]` has several values `number`: give each a `name`",
+        ),
+        (
+            {"experiments": [experiment(result=[LOSS], graded_by="paper")]},
+            "needs `paper`, the values that the paper states, with `graded_by: paper`",
+        ),
+        (
+            {"experiments": [experiment(result=[LOSS], paper={})]},
+            "`experiments[0].paper` should not be empty",
         ),
         ({"experiments": [varied({"loss": 1})]}, "expects the same values with `python run.py 7`"),
         ({"experiments": [varied({})]}, "`experiments[0].vary[0].expected` should not be empty"),
@@ -140,16 +161,48 @@ def test_a_variation_is_graded_as_a_command_of_its_own_and_told_to_nobody(tmp_pa
 def test_values_of_one_pattern_are_varied_and_reported_by_their_names(tmp_path: Path) -> None:
     many = {"regex": {"pattern": "(?P<name>.*)=(?P<value>.*)"}, "expected": {"a": 1, "b": 2}, "rel": 0.1}
     vary = [{"command": "python run.py 7", "expected": {"b": 3}}]
-    one = experiment(result=[{"exit": 0}, many], provenance="gold-run", vary=vary)
+    one = experiment(result=[{"exit": 0}, many], vary=vary)
     item = Items(paper(experiments=[one])).item((0,))
     assert expected_report(item.experiments) == {"e": {"a": 1, "b": 2}}
     assert item.grade is not None
     (check,) = item.grade.commands[1].checks
     assert (check.name, check.expected, check.rel) == ("b", 3, 0.1)
     vary[0]["expected"] = {"c": 3}
-    assert "has no value `c` that can vary: it can be one of a, b" in errors(
+    assert "has no value `c` with `expected`; known are a, b" in errors(
         tmp_path, paper_data(experiments=[one])
     )
+    stated = experiment(result=[many], paper={"b": 5}, graded_by="paper")
+    (made,) = paper(experiments=[stated]).experiments
+    assert expected_report([made]) == {"e": {"a": 1, "b": 5}}
+
+
+@pytest.mark.parametrize(("by", "expected"), [("gold-run", 1), ("paper", 5)])
+def test_an_item_is_graded_by_the_gold_run_or_by_the_paper(tmp_path: Path, by: str, expected: int) -> None:
+    stated = varied({"loss": 3}, paper={"loss": 5}, graded_by=by)
+    (task,) = load(tmp_path, paper_data(experiments=[stated]))
+    item = Items(task).item((0,))
+    assert item.grade is not None
+    (own,), (other,) = (command.result for command in item.grade.commands)
+    assert (own.expected, own.rel, own.number) == (expected, 0.1, "n")
+    assert other.expected == 3
+    assert expected_report(item.experiments) == {"e": {"loss": expected}}
+    assert graded_by(item.experiments) == [by]
+
+
+def test_values_that_the_paper_does_not_state_are_graded_by_the_gold_run() -> None:
+    stated = experiment("a", result=[LOSS, NUMBER], paper={"loss": 5}, graded_by="paper")
+    made = paper(experiments=[stated, experiment("b")])
+    assert [check.expected for check in made.experiments[0].result] == [5, 1]
+    assert graded_by(made.experiments) == ["gold-run", "paper"]
+    assert graded_by([made.experiments[1]]) == []
+
+
+def test_what_the_paper_states_changes_the_scoring_only_if_it_decides() -> None:
+    def digest_of(**fields: Any) -> str:
+        return scoring_of(paper(experiments=[experiment(result=[LOSS], **fields)]), BUILT_IN, "paper")
+
+    assert digest_of(paper={"loss": 5}) == digest_of()
+    assert digest_of(paper={"loss": 5}, graded_by="paper") != digest_of()
 
 
 def test_other_sets_take_no_functions(tmp_path: Path) -> None:
@@ -225,9 +278,9 @@ def test_an_agent_learns_what_is_missing_and_nothing_of_the_answers() -> None:
         experiments=[
             experiment(
                 "quality",
-                provenance="paper",
                 description="The error.",
                 result=[{"json": {"file": "o.json"}, "expected": {"auc": 0.8125}, "rel": 0.05}],
+                paper={"json": {"auc": 0.9375}},
             )
         ],
     )
@@ -238,14 +291,14 @@ def test_an_agent_learns_what_is_missing_and_nothing_of_the_answers() -> None:
     assert '{"quality": "…"}' in public.query
     assert public.missing[0].passage == "Section 3."
     assert "8125" not in repr(public)
+    assert "9375" not in repr(public)
     assert DIGEST not in repr(public)
 
 
 REPORTED = [
-    experiment("one", provenance="paper", result=[{"number": "n", "expected": 0.5, "rel": 0.05}]),
+    experiment("one", result=[{"number": "n", "expected": 0.5, "rel": 0.05}]),
     experiment(
         "two",
-        provenance="gold-run",
         result=[
             {"name": "a", "number": "n", "interval": [1, 2]},
             {"name": "b", "json": {"file": "f"}, "expected": {"x": [0.0], "y": -2}, "abs": 0.1},
@@ -328,11 +381,7 @@ def test_values_that_were_not_asked_for_are_wrong() -> None:
 )
 def test_reference_scoring_is_the_published_rule(expected: Any, report: Any, passes: bool) -> None:
     named = f'{{"one": {report}}}' if isinstance(report, str) else {"one": report}
-    made = paper(
-        experiments=[
-            experiment("one", provenance="paper", result=[{"json": {"file": "f"}, "expected": expected}])
-        ]
-    )
+    made = paper(experiments=[experiment("one", result=[{"json": {"file": "f"}, "expected": expected}])])
     item = Items(made).item((0,))
     evidence = Evidence(steps=[], submission=named, submitted=True)
     found = score(BUILT_IN, item, evidence, scoring="reference")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from itertools import combinations, pairwise
 from statistics import fmean
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from hypothesis import given
@@ -13,6 +13,9 @@ from hypothesis import strategies as st
 from pytest_super.report.repeats import chosen_share, pass_at, repeat_lines
 from pytest_super.report.summary import Group
 from pytest_super.store.results import TrialResult
+
+if TYPE_CHECKING:
+    import random
 
 
 def trial(id: str, epoch: int, solved: bool, *found: str, **facts: Any) -> TrialResult:
@@ -111,24 +114,41 @@ def test_one_trial_a_task_says_nothing_about_repeats() -> None:
     ("candidates", "chosen"),
     [
         # The experiments of the first do not run.
-        ([("",), ("7",)], 2),
+        ([("",), ("7",)], {2}),
         # Two of three agree.
-        ([("1.0",), ("3.0000001",), ("3.0",)], 2),
+        ([("1.0",), ("3.0000001",), ("3.0",)], {2, 3}),
         # More values are better than agreement.
-        ([("1", ""), ("1", ""), ("2", "5")], 3),
+        ([("1", ""), ("1", ""), ("2", "5")], {3}),
         # Not a number is no value.
-        ([("NaN",), ("4",)], 2),
-        # Otherwise the first.
-        ([("a",), ("b",)], 1),
+        ([("NaN",), ("4",)], {2}),
     ],
 )
 def test_a_candidate_is_chosen_by_what_it_yields_and_not_by_what_is_right(
-    candidates: list[tuple[str, ...]], chosen: int
+    candidates: list[tuple[str, ...]], chosen: set[int]
 ) -> None:
-    trials = [trial("t", epoch, epoch == chosen, *found) for epoch, found in enumerate(candidates, 1)]
+    trials = [trial("t", epoch, epoch in chosen, *found) for epoch, found in enumerate(candidates, 1)]
     assert chosen_share(Group(results=trials)) == 1.0
-    others = [trial("t", epoch, epoch != chosen, *found) for epoch, found in enumerate(candidates, 1)]
+    others = [trial("t", epoch, epoch not in chosen, *found) for epoch, found in enumerate(candidates, 1)]
     assert chosen_share(Group(results=others)) == 0.0
+
+
+def test_among_equal_candidates_the_share_that_is_solved_counts() -> None:
+    trials = [trial("t", 1, True, "a"), trial("t", 2, False, "b"), trial("t", 3, True, "")]
+    assert chosen_share(Group(results=trials)) == 0.5
+
+
+CANDIDATE = st.tuples(st.booleans(), st.lists(st.sampled_from(["", "1", "2"]), max_size=2))
+
+
+@given(st.lists(CANDIDATE, min_size=2, max_size=6), st.randoms())
+def test_what_is_chosen_does_not_depend_on_the_order_of_the_epochs(
+    found: list[tuple[bool, list[str]]], chance: random.Random
+) -> None:
+    def share(order: list[tuple[bool, list[str]]]) -> float | None:
+        trials = [trial("t", epoch, solved, *values) for epoch, (solved, values) in enumerate(order, 1)]
+        return chosen_share(Group(results=trials))
+
+    assert share(found) == share(chance.sample(found, len(found)))
 
 
 def test_the_summary_has_pass_at_k_with_the_costs() -> None:
@@ -140,5 +160,5 @@ def test_the_summary_has_pass_at_k_with_the_costs() -> None:
     assert list(repeat_lines(Group(results=trials))) == [
         "pass@1 0.500  pass@2 1.000  pass^2 0.000 (over 1 of 2 tasks); "
         "$0.2500 a task for one, $0.4000 for all",
-        "chosen by execution: 0.000",
+        "chosen by execution: 0.500",
     ]

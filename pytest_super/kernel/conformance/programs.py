@@ -55,6 +55,7 @@ def test_a_program_has_files_variables_and_empty_input(sandbox_factory: SandboxF
         assert (result.outcome, result.exit_code, result.text) == (Outcome.ERROR, 3, told)
         assert (result.detail, "".join(heard)) == ("exit code 3", told)
         assert run(kernel, "kill -9 $$").exit_code == -9
+        assert run(kernel, "yes | head -n 1").text == "y\n"
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="looks into /proc")

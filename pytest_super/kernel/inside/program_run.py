@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 from typing import TYPE_CHECKING, Any
 
 import zmq
@@ -131,7 +132,15 @@ def spawn(command: str, environment: dict[str, str], folder: str, output: int) -
     # Nothing else here depends on the current directory, and a kernel's start changes it too.
     os.chdir(folder)
     # Its own session, so that `kill 0` in it reaches nothing else.
-    return os.posix_spawn(arguments[0], arguments, environment, file_actions=actions, setsid=True)
+    return os.posix_spawn(
+        arguments[0],
+        arguments,
+        environment,
+        file_actions=actions,
+        setsid=True,
+        # Python ignores them.
+        setsigdef=(signal.SIGPIPE, signal.SIGXFSZ),
+    )
 
 
 def with_model_at_hand(environment: dict[str, str]) -> dict[str, str]:

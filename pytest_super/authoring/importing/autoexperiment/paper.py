@@ -215,7 +215,7 @@ def expectations(record: ExperimentRecord, report: PaperReport) -> Fields:
             record.label,
             f"{', '.join(zeros)} is recorded as 0, and no other number is within 5 % of it: set `abs`",
         )
-    return {"provenance": "gold-run", "result": checks_of(numbers)}
+    return {"result": checks_of(numbers)}
 
 
 class Code(NamedTuple):

@@ -86,6 +86,9 @@ def proof_lines(proof: PaperProof, findings: Iterable[Finding]) -> Iterator[str]
     for spread in proof.seed_spreads:
         text = spread_text(spread, counted(proof.seeds, "run") + ", each with another seed")
         yield one_line(f"{proof.paper}: {text}; proposed: {tolerance_text(spread)}")
+    for one in proof.disagreements:
+        text = f"{one.name} is {one.gold_run} by the gold run, which decides, but {one.paper} in the paper"
+        yield one_line(f"{proof.paper}: {text}")
     for proposal in proof.proposals:
         yield one_line(f"{proof.paper}: {proposal_line(proposal)}")
     counts = Counter(one.verdict for one in proof.functions)

@@ -14,6 +14,7 @@ from pytest_super.authoring.verify.outcome import are_different
 from pytest_super.authoring.verify.papers.runs import Trial
 from pytest_super.authoring.verify.papers.variations import proposal_of, varied, varied_command
 from pytest_super.functions.edits import Stub
+from pytest_super.metrics.checking import compared, name_of
 from pytest_super.metrics.numbers import is_number
 from pytest_super.tasks.combinations import function_ids
 from pytest_super.tasks.paper import SEED_VARIABLE, graded_commands
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
 
     from pytest_super.authoring.verify.papers.runs import Files, Originals, Outcome, Runs
     from pytest_super.authoring.verify.papers.variations import Proposal
+    from pytest_super.metrics.evidence import GradedValue
     from pytest_super.tasks.paper import Experiment
     from pytest_super.tasks.task import Task
 
@@ -48,6 +50,15 @@ class Spread:
         mean = sum(self.values) / len(self.values)
         largest = MARGIN * max(abs(value - mean) for value in self.values)
         return {"rel": largest / abs(mean)} if mean else {"abs": largest}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Disagreement:
+    """A value for which the paper states another one than the gold run, by which it is graded."""
+
+    name: str
+    gold_run: str
+    paper: str
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -82,6 +93,7 @@ class PaperProof:
     """Runs of the experiments that read a seed, each with another one."""
     seed_spreads: list[Spread]
     seed_failures: list[str]
+    disagreements: list[Disagreement]
     proposals: list[Proposal]
     """For each experiment without a variation."""
     functions: list[FunctionProof]
@@ -101,12 +113,13 @@ def prove(code: Originals, runs: Runs, *, epochs: int, sample: int | None = None
     return PaperProof(
         paper=paper.id,
         gold_runs=len(gold),
-        failures=failures_of(gold),
+        failures=failures_of(paper, gold),
         exits_pass=outcomes[EXIT, 0].passes,
         spreads=spreads_of(gold),
         seeds=len(seeded),
         seed_spreads=spreads_of(seeded),
-        seed_failures=failures_of(seeded),
+        seed_failures=failures_of(paper, seeded),
+        disagreements=disagreements_of(paper),
         proposals=[proposal_of(one, outcomes.get((VARY, index))) for index, one in unvaried(paper)],
         functions=[prove_function(paper, place, outcomes, gold_verdict(gold)) for place in places],
     )
@@ -168,15 +181,41 @@ def needing(paper: Task, place: int) -> list[tuple[int, Experiment]]:
     return [(index, one) for index, one in enumerate(paper.experiments) if id in (one.functions or [id])]
 
 
-def failures_of(outcomes: Iterable[Outcome]) -> list[str]:
+def failures_of(paper: Task, outcomes: Iterable[Outcome]) -> list[str]:
     """The values that are not right, each once."""
+    # The names of values in a list or mapping begin with that of their check.
+    by_paper = tuple(
+        f"{one.name}: {name_of(check)} "
+        for one in paper.experiments
+        for check in one.checks
+        if check.key in one.by_paper
+    )
     texts = [
-        f"{value.command}: {value.name}: {value.why or f'{value.found}, not {value.expected}'}"
+        f"{value.command}: {value.name}: {value.why or difference(value, by_paper)}"
         for outcome in outcomes
         for value in outcome.values
         if value.score < 1
     ]
     return list(dict.fromkeys(texts))
+
+
+def difference(value: GradedValue, by_paper: tuple[str, ...]) -> str:
+    """`by_paper` has the beginnings of the values that are graded by the paper."""
+    if f"{value.command}: {value.name} ".startswith(by_paper):
+        return f"the original code yields {value.found}, but it is graded by the paper's {value.expected}"
+    return f"{value.found}, not {value.expected}"
+
+
+def disagreements_of(paper: Task) -> list[Disagreement]:
+    """The values of the paper that are outside the tolerance of those that decide."""
+    return [
+        Disagreement(name=f"{one.name}: {value.name}", gold_run=value.expected, paper=value.found)
+        for one in paper.experiments
+        for check in one.checks
+        if check.key in one.paper
+        for value in compared(check, one.paper[check.key])
+        if value.score < 1
+    ]
 
 
 def gold_verdict(gold: Sequence[Outcome]) -> Verdict:

@@ -53,7 +53,7 @@ def proposal_of(experiment: Experiment, outcome: Outcome | None) -> Proposal:
     if outcome is None:
         return Proposal(experiment=experiment.name)
     tried = varied(experiment)
-    names = [check.name or check.source for check in tried.checks]
+    names = [check.key for check in tried.checks]
     # A list is several values, and what is too long is shown clipped.
     is_whole = len(outcome.values) == len(names) and all(one.found for one in outcome.values)
     differs = any(value.score < 1 for value in outcome.values)
