@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
+import sys
+from pathlib import Path
 from typing import TYPE_CHECKING
 
+import pytest
 import scipy.special  # noqa: F401
 
 from pytest_super.cli import main
 from tests.pages import blocks_of, example, page_path
 
 if TYPE_CHECKING:
-    import pytest
-
     from tests.integration.conftest import Project
 
 
@@ -79,3 +82,28 @@ def test_the_sandbox_provider_passes_the_conformance_suite(project: Project) -> 
     result = project.pytester.runpytest("test_provider.py", "-k", some)
     assert result.parseoutcomes()["passed"] == 3
     assert result.ret == 0
+
+
+@pytest.mark.slow
+def test_the_way_from_a_repository_to_a_task_works(tmp_path: Path) -> None:
+    (tmp_path / "trend").mkdir()
+    for name in ("trend/mk.py", "trend/run.py"):
+        (tmp_path / name).write_text(example("papers.md", name))
+    path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
+    printed = ""
+    for name in ("new", "verify", "gold"):
+        for line in example("papers.md", name).splitlines():
+            if line.startswith("$ "):
+                ran = subprocess.run(
+                    line[2:],
+                    shell=True,
+                    cwd=tmp_path,
+                    env={**os.environ, "PATH": path},
+                    text=True,
+                    stdout=subprocess.PIPE,
+                    check=True,
+                )
+                printed = ran.stdout
+            else:
+                assert line in printed.splitlines()
+    assert r"(?<!\w)5\.654(?!\w)" in (tmp_path / "trend.task.yaml").read_text()

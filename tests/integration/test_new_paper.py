@@ -1,0 +1,161 @@
+"""`pytest-super paper new`: what it runs, states and refuses."""
+
+from __future__ import annotations
+
+import shlex
+from typing import TYPE_CHECKING, Any
+
+import pytest
+import yaml
+
+from pytest_super.cli import main
+from pytest_super.functions.repository import masked_files
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+CODE = """\
+class Mean:
+    def of(self, values):
+        count = len(values)
+        result = total(values) / count
+        return result
+
+
+def total(values):
+    result = 0
+    for value in values:
+        result = result + value
+    return result
+
+
+def short(values):
+    return values
+
+
+def idle(values):
+    first = values[0]
+    second = values[1]
+    return first + second
+
+
+def main(name):
+    print("started")
+    short(name)
+    print("mean:" if name == "mean" else "total =", end=" ")
+    print(f"[tensor({Mean().of([1.25, 2, 6.5])})]" if name == "mean" else total([1.25, 2, 6.5]))
+"""
+RUN = """\
+import random, stats, sys
+print("mean: 7")
+stats.main(sys.argv[1])
+print("noise =", 100 + random.Random(str(hash("a"))).random())
+print("none: 0, version: 1.2.x")
+"""
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The working directory, with a repository."""
+    (tmp_path / "project").mkdir()
+    (tmp_path / "project/stats.py").write_text(CODE)
+    (tmp_path / "project/run.py").write_text(RUN)
+    (tmp_path / "project/old.py").write_text("print 'Python 2'\n")
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def new(options: str, status: int = 0) -> None:
+    assert main(["paper", "new", "project", "--sandbox=local", *shlex.split(options)]) == status
+
+
+def written(folder: Path) -> dict[str, Any]:
+    data: dict[str, Any] = yaml.safe_load((folder / "project.task.yaml").read_text())
+    return data
+
+
+def test_a_task_states_what_the_original_code_executes_and_prints(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (folder / "paper.md").write_text("The mean is 3.25, in 12 of 97.5 %, and the total is 9.750.\n")
+    new("--command 'python run.py mean' --command 'python run.py total' --paper paper.md")
+    assert "project.task.yaml: 2 functions, 9 values; gold passes" in capsys.readouterr().out
+    task = written(folder)
+    targets = ["stats.py::Mean.of", "stats.py::total"]
+    masked = masked_files(folder / "project", targets)["stats.py"].functions
+    assert task["functions"] == [
+        {"id": place, "target": target, "sha256": one.sha256}
+        for place, (target, one) in enumerate(zip(targets, masked, strict=True))
+    ]
+    mean, total = task["experiments"]
+    assert "functions" not in mean
+    assert total["functions"] == [1]
+    stable, noise, zero = mean["result"]
+    assert stable["expected"] == {"mean": 3.25, "version": 1.2}
+    assert stable["rel"] == 0.001
+    assert zero["expected"] == {"none": 0}
+    assert zero["abs"] > 0
+    assert list(noise["expected"]) == ["noise"]
+    assert 0 < noise["rel"] < 0.03
+    assert task["paper"]["redact"] == [r"(?<!\w)3\.25(?!\w)", r"(?<!\w)9\.750(?!\w)"]
+    assert task["n"] == 1
+    text = (folder / "project.task.yaml").read_text()
+    assert "# Keep those that the paper describes" in text
+    assert "# sandbox: {packages:" in text
+
+
+def test_targets_pattern_block_and_packages_are_those_of_the_user(folder: Path) -> None:
+    options = (
+        "--command 'python run.py total' --target stats.py::total --block started --output here.task.yaml"
+    )
+    new(rf"{options} --pattern '^(?P<name>\w+) = (?P<value>9.*)' --package pip")
+    task = yaml.safe_load((folder / "here.task.yaml").read_text())
+    assert [one["target"] for one in task["functions"]] == ["stats.py::total"]
+    (result,) = task["experiments"][0]["result"]
+    assert result["expected"] == {"started total": 9.75}
+    assert task["sandbox"] == {"packages": ["pip"]}
+
+
+def test_a_file_is_overwritten_only_by_force(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (folder / "project.task.yaml").write_text("mine")
+    command = "--command 'python run.py mean'"
+    new(command, status=1)
+    assert "project.task.yaml exists: --force overwrites it" in capsys.readouterr().err
+    assert (folder / "project.task.yaml").read_text() == "mine"
+    new(f"{command} --force")
+    assert written(folder)["id"] == "project"
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (
+            "--command 'python -c \"import absent\"'",
+            "fails with the original code: experiment 1: exit code: 1, not 0: ModuleNotFoundError: No module "
+            "named 'absent'",
+        ),
+        ("--command 'python run.py mean' --target stats.py::idle", "no command executes stats.py::idle"),
+        ("--command 'python run.py mean' --target stats.py::idel", "did you mean `idle`?"),
+        ("--command 'python run.py mean' --pattern 'x(.*)'", "needs the groups `name` and `value`"),
+        ("--command 'python run.py mean' --pattern '('", "--pattern or --block: it is not a regular expr"),
+        ("--command 'echo nothing here'", "prints nothing that --pattern matches, but: nothing here"),
+        ("--command 'echo a: 1'", "executes no function of project to mask"),
+        ("--command 'python run.py mean' --output project/x.task.yaml", "is not inside project"),
+        ("--command 'python run.py mean' --paper ../paper.md", "must be a relative path"),
+    ],
+)
+def test_nothing_is_written_of_what_cannot_work(
+    folder: Path, capsys: pytest.CaptureFixture[str], options: str, message: str
+) -> None:
+    new(options, status=1)
+    assert message in capsys.readouterr().err
+    assert not list(folder.rglob("*.task.yaml"))
+
+
+def test_gold_that_fails_is_told(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    # Only the runs that look for values have a seed.
+    seeded = "import os\nprint('seeded:', int('PYTHONHASHSEED' in os.environ))\n"
+    (folder / "project/run.py").write_text(RUN + seeded)
+    new("--command 'python run.py mean'", status=1)
+    assert "gold fails: experiment 1: seeded: 0.0, not 1" in capsys.readouterr().out
+    assert written(folder)["experiments"]
