@@ -1,10 +1,25 @@
 """`pytest-super import`: published data as task files."""
 
-from argparse import ArgumentParser, Namespace
+from __future__ import annotations
+
+from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from pytest_super.commands.image import add_build_options
+from pytest_super.commands.sandboxes import (
+    add_sandbox_arguments,
+    kernel_starter,
+    refuse_sandbox_arguments,
+)
 from pytest_super.kernel.providers.docker.engine import SUPER_IMAGE
+from pytest_super.option_types import amount
+
+if TYPE_CHECKING:
+    from argparse import ArgumentParser, Namespace
+    from collections.abc import Callable, Sequence
+
+    from pytest_super.tasks.task import Task
 
 HELP = "make task files from published data"
 SETS = ("expert", "masked", "auto")
@@ -51,6 +66,14 @@ def add_autoexperiment(data: ArgumentParser) -> None:
     data.epilog = "Exit status: 0 everything was imported, 1 something was left out."
     data.add_argument("checkout", type=Path, metavar="PATH", help="a checkout of the repository")
     add_output(data, Path("autoexperiment"))
+    data.add_argument(
+        "--try",
+        dest="seconds",
+        type=amount,
+        metavar="SECONDS",
+        help="run each experiment for at most so long, and say which inputs it lacks",
+    )
+    add_sandbox_arguments(data, "--try")
 
 
 def add_harbor(data: ArgumentParser) -> None:
@@ -116,4 +139,17 @@ def make_harbor(arguments: Namespace) -> int:
 def make_autoexperiment(arguments: Namespace) -> int:
     from pytest_super.authoring.importing.autoexperiment.command import import_autoexperiment
 
-    return import_autoexperiment(arguments.checkout, arguments.output, force=arguments.force)
+    return import_autoexperiment(
+        arguments.checkout, arguments.output, force=arguments.force, trying=trying_of(arguments)
+    )
+
+
+def trying_of(arguments: Namespace) -> Callable[[Sequence[Task]], None] | None:
+    """Runs the experiments of papers. Raises SuperError if no sandbox isolates and none is named."""
+    if arguments.seconds is None:
+        refuse_sandbox_arguments(arguments, "--try")
+        return None
+    from pytest_super.authoring.importing.autoexperiment.tried import try_papers
+
+    start = kernel_starter(arguments, "import", is_trusted=False)
+    return partial(try_papers, start=start, seconds=arguments.seconds)

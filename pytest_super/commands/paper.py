@@ -50,4 +50,4 @@ def add_arguments(parser: ArgumentParser) -> None:
 def run(arguments: Namespace) -> int:
     from pytest_super.authoring.new_paper import write_paper
 
-    return write_paper(arguments, kernel_starter(arguments, "paper-new"))
+    return write_paper(arguments, kernel_starter(arguments, "paper-new", is_trusted=False))

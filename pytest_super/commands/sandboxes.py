@@ -38,11 +38,13 @@ def refuse_sandbox_arguments(
         raise SuperError(f"only with {mode}: {', '.join(idle)}")
 
 
-def kernel_starter(arguments: Namespace, run: str) -> Callable[[Task], ReadyKernel]:
+def kernel_starter(
+    arguments: Namespace, run: str, *, is_trusted: bool = True
+) -> Callable[[Task], ReadyKernel]:
     """Starts a kernel in which the task's repository is provided, and raises InfrastructureError.
 
-    `run` is a word for the labels of the sandboxes. The provider need not isolate, as for the agent gold.
-    Raises SuperError if there is none.
+    `run` is a word for the labels of the sandboxes. If the code is trusted, the provider need not isolate, as
+    for the agent gold. Raises SuperError if there is none.
     """
     from pytest_super.kernel.providers.host_environment import trusted_certificates
     from pytest_super.kernel.providers.registry import choose_provider, find_provider
@@ -55,7 +57,7 @@ def kernel_starter(arguments: Namespace, run: str) -> Callable[[Task], ReadyKern
     settings = SandboxSettings(
         image=arguments.image, pip_config=arguments.pip_config, ca_bundle=trusted_certificates(os.environ)
     )
-    chosen = choose_provider(arguments.sandbox or "auto", settings, is_trusted=True)
+    chosen = choose_provider(arguments.sandbox or "auto", settings, is_trusted=is_trusted)
     if chosen.note:
         print(f"sandbox: {chosen.name}, {chosen.note}", file=sys.stderr)
 

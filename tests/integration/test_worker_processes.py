@@ -106,7 +106,7 @@ def test_local_kernels_are_forks_of_one_process_whatever_the_workers_are(
     project: Project, workers: str
 ) -> None:
     project.write("conftest.py", "")
-    project.write("agent.py", TELLS_OF_ITS_KERNEL)
+    project.write("agent.py", TELLS_OF_ITS_KERNEL.replace("WORKERS", str(max(1, int(workers[2:])))))
     for number in range(4):
         project.add_task(f"right-{number}")
     assert project.run_in_subprocess(workers).ret == pytest.ExitCode.OK
@@ -116,7 +116,9 @@ def test_local_kernels_are_forks_of_one_process_whatever_the_workers_are(
     until(lambda: not Path("/proc", server).exists())
 
 
+# Trials that overlap, because the process ends a second after its last sandbox.
 TELLS_OF_ITS_KERNEL = """
+import time
 from pathlib import Path
 
 CELL = '''
@@ -132,5 +134,8 @@ class Agent:
     def run(self, trial):
         server = trial.execute(CELL).observation.strip()
         Path(f"server-{trial.task.id}").write_text(server)
+        until = time.monotonic() + 60
+        while len(list(Path().glob("server-*"))) < WORKERS and time.monotonic() < until:
+            time.sleep(0.05)
         trial.submit(42)
 """

@@ -169,10 +169,11 @@ def test_the_report_says_what_was_used_and_that_the_patterns_are_guessed(checkou
     checkout.paper([GINI, function(4, "shift", 1)], [experiment(0, "0", '{"a": 1, "b": 2}')])
     assert checkout.run() == 1
     lines = checkout.out.splitlines()
-    assert lines[0] == f"{PAPER}: 1 of 2 functions, 1 of 1 experiment used"
-    assert "1 paper, 1 function, 1 experiment in " in lines[-2]
-    assert lines[-1].startswith("The patterns of 2 values are guessed from their names")
-    assert f"pytest-super verify {checkout.output}" in lines[-1]
+    assert lines[0] == f"{PAPER}: 1 of 2 functions, 1 of 1 experiment imported"
+    assert "1 paper, 1 function, 1 experiment in " in lines[-3]
+    assert lines[-2].startswith("The patterns of 2 values are guessed from their names")
+    assert f"pytest-super verify {checkout.output}" in lines[-2]
+    assert "--try 30 runs each of them" in lines[-1]
 
 
 def test_the_later_snapshot_names_the_experiments_with_the_functions(checkout: Checkout) -> None:
@@ -204,10 +205,13 @@ def test_stale_lines_are_reported_and_do_not_matter(checkout: Checkout) -> None:
     assert targets(checkout.task()) == {"0": "src/fair.py::gini", "1": "src/fair.py::Counts.shift"}
     line = def_line("def gini(values):")
     assert (
-        f"function 0: wrong lines: line 25 of src/fair.py is not the `def` of `gini`, line {line} is"
+        "function 0: imported, although its recorded lines are wrong: "
+        f"line 25 of src/fair.py is not the `def` of `gini`, line {line} is" in checkout.out
+    )
+    assert (
+        "function 1: imported, although its recorded lines are wrong: line 1 of src/fair.py is not"
         in checkout.out
     )
-    assert "function 1: wrong lines: line 1 of src/fair.py is not" in checkout.out
 
 
 @pytest.mark.parametrize(
@@ -288,9 +292,10 @@ def test_a_body_that_is_recorded_inside_the_signature_is_a_wrong_range(checkout:
     ]
     checkout.paper(records, [experiment(0, "0,1", GINI_VALUE)])
     assert checkout.run() == 0
-    assert checkout.out.count("wrong lines") == 1
+    assert checkout.out.count("lines are wrong") == 1
     assert (
-        f"function 0: wrong lines: line {line + 1} of src/fair.py is recorded as the first of the body of "
+        "function 0: imported, although its recorded lines are wrong: "
+        f"line {line + 1} of src/fair.py is recorded as the first of the body of "
         f"`Counts.shift`, but its signature ends in line {line + 3}"
     ) in checkout.out
 
@@ -429,8 +434,8 @@ def test_paths_that_the_code_lacks_are_reported(checkout: Checkout, command: str
     checkout.paper([GINI], [experiment(0, "0", GINI_VALUE, solution=command)])
     assert checkout.run() == 0
     assert checkout.task().experiments[0].command == command
-    named = [line for line in checkout.out.splitlines() if "names what the code does not have" in line]
-    assert [line.split(": ")[2].partition(" (")[0] for line in named] == ([said] if said else [])
+    named = [line for line in checkout.out.splitlines() if "needs files, unless it makes them: " in line]
+    assert [line.split(": ")[2] for line in named] == ([said] if said else [])
 
 
 def test_commands_for_a_gpu_are_named(checkout: Checkout) -> None:
@@ -438,16 +443,15 @@ def test_commands_for_a_gpu_are_named(checkout: Checkout) -> None:
     checkout.paper([GINI], [experiment(0, "0", GINI_VALUE, solution=command), experiment(1, "0", GINI_VALUE)])
     assert checkout.run() == 0
     assert checkout.out.count("GPU") == 1
-    assert "experiment 0: the command asks for a GPU: CUDA_VISIBLE_DEVICES, --nv, --gpu, cuda" in checkout.out
+    assert "experiment 0: needs a GPU: CUDA_VISIBLE_DEVICES, --nv, --gpu, cuda" in checkout.out
 
 
 def test_a_remark_on_several_experiments_is_one_line(checkout: Checkout) -> None:
     checkout.paper([GINI], [experiment(one, "0,8", GINI_VALUE, solution="python a.py") for one in (1, 2)])
     assert checkout.run() == 1
     assert checkout.out.splitlines()[1:3] == [
-        "  experiments 1, 2: left out: the function 8, which functions.jsonl does not have",
-        "  experiments 1, 2: the command names what the code does not have: a.py (data, weights, or files "
-        "that it makes)",
+        "  functions 8 of experiment 1, 8 of experiment 2: left out: functions.jsonl does not have it",
+        "  experiments 1, 2: needs files, unless it makes them: a.py",
     ]
 
 
@@ -468,7 +472,7 @@ def test_code_that_needs_a_gpu_is_named(checkout: Checkout, line: str, is_named:
     checkout.paper([GINI], [experiment(0, "0", GINI_VALUE)], code=f"{CODE}\n\ndef move(x):\n    {line}\n")
     assert checkout.run() == 0
     last = len(CODE.splitlines()) + 4
-    assert (f"  code: asks for a GPU: src/fair.py:{last}\n" in checkout.out) == is_named
+    assert (f"  code: needs a GPU: src/fair.py:{last}\n" in checkout.out) == is_named
 
 
 def test_old_versions_links_workspaces_and_task_files_are_not_copied(checkout: Checkout) -> None:
@@ -594,7 +598,7 @@ def test_without_any_task_nothing_is_written(checkout: Checkout) -> None:
         ({"name": 3}, "functions.jsonl:2: left out: `name` should be text"),
         (
             {"exp_dependencies": [9]},
-            "function 1: left out: the experiment 9, which experiments.jsonl does not have",
+            "experiment 9 of function 1: left out: experiments.jsonl does not have it",
         ),
         (
             {"exp_dependencies": {}},
@@ -621,7 +625,7 @@ def test_a_function_record_that_cannot_be_used_is_named(
         ({"result": None}, "experiments.jsonl:2: left out: `result` is missing"),
         (
             {"func_dependencies": "7"},
-            "experiment 1: left out: the function 7, which functions.jsonl does not have",
+            "function 7 of experiment 1: left out: functions.jsonl does not have it",
         ),
     ],
 )
@@ -646,6 +650,113 @@ def test_a_paper_without_a_readable_text_is_imported_without_it(
     assert checkout.run() == 1
     assert "paper.txt: left out: it " in checkout.out
     assert checkout.task().paper is None
+
+
+# Trying the experiments
+
+LOADING = """\
+import json
+from pathlib import Path
+
+FOLDER = Path("data", "adult")
+try:
+    import wandx
+except ImportError:
+    pass
+try:
+    (FOLDER / "cache.json").read_text()
+except OSError:
+    Path("data/adult").mkdir(parents=True)
+    (FOLDER / "cache.json").write_text("{}")
+(FOLDER / "train.csv").read_text()
+"""
+TRIED = ["--try", "20", "--sandbox", "local"]
+
+
+def tried(checkout: Checkout, *commands: str) -> list[str]:
+    """What the report says of these experiments, after a run with `src/load.py` in the code."""
+    checkout.paper(
+        [GINI], [experiment(place, "0", GINI_VALUE, solution=one) for place, one in enumerate(commands)]
+    )
+    (checkout.folder() / "code/src/load.py").write_text(LOADING)
+    assert checkout.run(*TRIED) == 0, checkout.err
+    return checkout.out.partition(f"{PAPER}, tried for 20 s each, as far as they came:\n")[2].splitlines()
+
+
+@pytest.mark.slow
+def test_a_tried_experiment_names_the_inputs_that_its_command_does_not_show(checkout: Checkout) -> None:
+    lines = tried(checkout, "PYTHONPATH=. python src/load.py", "python -c 'import torchx.nn'")
+    assert lines == [
+        "  Experiment 0: stopped with exit code 1: FileNotFoundError: [Errno 2] No such file or directory: "
+        "'data/adult/train.csv'",
+        # And not `cache.json`, which it makes.
+        "  Experiment 0: needs files: data/adult/train.csv",
+        "  Experiment 0: needs modules: wandx",
+        "  Experiment 1: stopped with exit code 1: ModuleNotFoundError: No module named 'torchx'",
+        "  Experiment 1: needs modules: torchx",
+    ]
+
+
+@pytest.mark.slow
+def test_a_tried_experiment_that_needs_nothing_more_ran_to_the_end(checkout: Checkout) -> None:
+    optional = "python -c 'try: open(\"conf.yml\")\nexcept OSError: pass'"
+    lines = tried(checkout, "python src/fair.py", optional)
+    assert lines == ["  Experiments 0, 1: ran to the end", "  Experiment 1: can use files: conf.yml"]
+
+
+@pytest.mark.slow
+def test_tried_programs_the_network_and_a_gpu_are_named(checkout: Checkout) -> None:
+    lines = tried(
+        checkout,
+        "trainer --epochs 3; cat weights.bin; for i in 1 2 3 4 5 6 7; do cat $i.csv; done",
+        "python -c 'import subprocess as s; s.run([\"ffmpegx\"])'",
+        "python -c 'import socket; socket.create_connection((\"data.invalid\", 80))'",
+        "python -c 'raise RuntimeError(\"No CUDA GPUs are available\")'",
+    )
+    needs = [line for line in lines if "stopped with" not in line]
+    assert needs == [
+        "  Experiment 0: needs files: weights.bin, 1.csv, 2.csv, 3.csv, 4.csv and 3 more",
+        "  Experiment 0: needs programs: trainer",
+        "  Experiment 1: needs programs: ffmpegx",
+        "  Experiment 2: needs the network: data.invalid",
+        "  Experiment 3: needs a GPU: No CUDA GPUs are available",
+    ]
+
+
+@pytest.mark.slow
+def test_a_tried_experiment_ends_with_its_time(checkout: Checkout) -> None:
+    checkout.paper([GINI], [experiment(0, "0", GINI_VALUE, solution="cat a.csv; sleep 600")])
+    assert checkout.run("--try", "1", "--sandbox", "local") == 0
+    assert checkout.out.endswith("  Experiment 0: still ran after 1 s\n  Experiment 0: needs files: a.csv\n")
+
+
+@pytest.mark.parametrize("options", [[], pytest.param(TRIED, marks=pytest.mark.slow)])
+def test_code_runs_only_if_it_is_tried(checkout: Checkout, tmp_path: Path, options: list[str]) -> None:
+    command = f"touch {tmp_path}/ran && python src/fair.py"
+    checkout.paper(
+        [GINI], [experiment(0, "0", GINI_VALUE, solution=command)], code=f"{CODE}\nopen('ran', 'w')"
+    )
+    assert checkout.run(*options) == 0
+    assert (tmp_path / "ran").exists() == bool(options)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--sandbox", "local"], "only with --try: --sandbox"),
+        # `auto` takes no sandbox that does not isolate.
+        (["--try", "9"], "no container engine answers"),
+    ],
+)
+def test_code_that_cannot_be_tried_is_not_imported(
+    checkout: Checkout, monkeypatch: pytest.MonkeyPatch, options: list[str], message: str
+) -> None:
+    monkeypatch.setenv("DOCKER_HOST", "unix:///nonexistent")
+    monkeypatch.setenv("PATH", "")
+    checkout.paper([GINI], [experiment(0, "0", GINI_VALUE)])
+    assert checkout.run(*options) == 1
+    assert message in checkout.err
+    assert not checkout.output.exists()
 
 
 # A run

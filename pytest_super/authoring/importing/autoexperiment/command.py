@@ -8,22 +8,33 @@ from pytest_super.authoring.importing.autoexperiment.paper import DATASET, paper
 from pytest_super.authoring.importing.autoexperiment.report import PaperReport, report_lines
 from pytest_super.authoring.importing.store import changes_of, write_files
 from pytest_super.errors import SuperError
+from pytest_super.tasks.loading import load_tasks
+from pytest_super.tasks.task import TASK_SUFFIX
 from pytest_super.words import counted, printable_line
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
     from pathlib import Path
+
+    from pytest_super.tasks.task import Task
+
+    Trying = Callable[[Sequence[Task]], None]
 
 PAPERS = "dataset/MLRC"
 # A folder with one of these is the folder of a paper.
 PARTS = ("functions.jsonl", "experiments.jsonl", "code", "paper.txt")
 RECORD = "autoexperiment.import.json"
+TRY_LINE = (
+    "No code was run, so experiments can need more than their commands show: --try 30 runs each of them for "
+    "at most 30 s in a sandbox, and names what they look for in vain"
+)
 
 
-def import_autoexperiment(checkout: Path, output: Path, *, force: bool) -> int:
+def import_autoexperiment(checkout: Path, output: Path, *, force: bool, trying: Trying | None) -> int:
     """Write a task file for each paper, next to its code and its text, and print what was used.
 
-    Returns the exit status, 1 if anything was left out. Raises SuperError when no file can be written.
+    Returns the exit status, 1 if anything was left out. Raises SuperError when no file can be written, and
+    what `trying` raises, which then gets the papers.
     """
     folders = paper_folders(checkout)
     files: dict[str, str | Path] = {}
@@ -41,6 +52,10 @@ def import_autoexperiment(checkout: Path, output: Path, *, force: bool) -> int:
     print(f"{totals(reports)} in {output} (files: {changes_of(written)})")
     if guessed := sum(report.guessed for report in reports if report.used):
         print(printable_line(guess_line(guessed, output)))
+    if trying is None:
+        print(TRY_LINE)
+    else:
+        trying([task for name in files if name.endswith(TASK_SUFFIX) for task in load_tasks(output / name)])
     return 1 if any(report.left_out for report in reports) else 0
 
 

@@ -54,7 +54,7 @@ def paper_files(folder: Path, report: PaperReport) -> dict[str, str | Path]:
             CODE, f"not copied, because they are links or can contain solutions: {named(code.others, 3)}"
         )
     if lines := gpu_lines(code.files):
-        report.note(CODE, f"asks for a GPU: {named(lines, 3)}")
+        report.note(CODE, f"needs a GPU: {named(lines, 3)}")
     task = {
         "id": paper_id,
         "set": "functions",
@@ -159,7 +159,7 @@ def known_ids(
         if one in known:
             yield one
         else:
-            report.leave_out(label, f"the {what} {one}, which {what}s.jsonl does not have")
+            report.leave_out(f"{what} {one} of {label}", f"{what}s.jsonl does not have it")
 
 
 def located(
@@ -176,7 +176,7 @@ def located(
             report.leave_out(record.label, str(error))
             continue
         if found.wrong_range:
-            report.note(record.label, f"wrong lines: {found.wrong_range}")
+            report.note(record.label, f"imported, although its recorded lines are wrong: {found.wrong_range}")
         taken[found.target] = one_id
         about = {"passage": record.passage, "description": record.description}
         texts = {name: text for name, text in about.items() if text.strip()}
@@ -187,13 +187,9 @@ def experiment_fields(
     record: ExperimentRecord, functions: list[str], code: Path, report: PaperReport
 ) -> Fields:
     if words := gpu_words(record.command):
-        report.note(record.label, f"the command asks for a GPU: {', '.join(words)}")
+        report.note(record.label, f"needs a GPU: {', '.join(words)}")
     if paths := missing_paths(record.command, code):
-        report.note(
-            record.label,
-            f"the command names what the code does not have: {', '.join(paths)} (data, weights, or files "
-            "that it makes)",
-        )
+        report.note(record.label, f"needs files, unless it makes them: {', '.join(paths)}")
     return {
         "name": f"Experiment {record.id}",
         **({"description": record.description} if record.description.strip() else {}),
