@@ -106,4 +106,4 @@ def test_the_way_from_a_repository_to_a_task_works(tmp_path: Path) -> None:
                 printed = ran.stdout
             else:
                 assert line in printed.splitlines()
-    assert r"(?<!\w)5\.654(?!\w)" in (tmp_path / "trend.task.yaml").read_text()
+    assert r"(?<!\w)5\.678(?!\w)" in (tmp_path / "trend.task.yaml").read_text()
