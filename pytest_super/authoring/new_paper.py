@@ -20,7 +20,7 @@ from pytest_super.authoring.paper_proposals import (
     results_of,
 )
 from pytest_super.authoring.starter import write
-from pytest_super.authoring.verify.papers.proof import failures_of
+from pytest_super.authoring.verify.papers.failures import failures_of
 from pytest_super.authoring.verify.papers.runs import Runs, Trial, read_originals
 from pytest_super.errors import SuperError
 from pytest_super.grading.grader import heading, last_lines
@@ -90,7 +90,7 @@ def write_paper(arguments: Namespace, start: Callable[[Task], ReadyKernel]) -> i
         )
         failures = failures_of(paper, new_runs(paper).all([gold]))
     values = counted(sum(len(one.values) for one in ran), "value")
-    result = f"gold fails: {'; '.join(failures)}" if failures else "gold passes"
+    result = f"gold fails: {'; '.join(one.text for one in failures)}" if failures else "gold passes"
     print(printable_line(f"{output}: {counted(len(paper.functions), 'function')}, {values}; {result}"))
     return 1 if failures else 0
 
@@ -160,7 +160,7 @@ def ran_twice(one: Experiment, code: Originals, runs: Runs, regex: RegexValue) -
     texts = [text.removeprefix(heading(one.command)) for text in printed]
     if failures := failures_of(code.paper, outcomes):
         raise SuperError(
-            f"`{one.command}` fails with the original code: {failures[0]}: {last_lines(texts[0])}\n"
+            f"`{one.command}` fails with the original code: {failures[0].text}\n"
             "If a package is missing, name it by --package, or choose another --image or --sandbox"
         )
     values = common([numbers_in_output(regex, text) for text in texts])

@@ -105,6 +105,7 @@ def verify_papers(papers: Sequence[Task], arguments: Namespace) -> dict[str, Any
         epochs=arguments.epochs,
         functions=arguments.functions,
         workers=workers_of(arguments.workers),
+        folder=arguments.dir,
     )
 
 

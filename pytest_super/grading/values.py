@@ -49,21 +49,27 @@ class CommandRun:
 def values_of(command: GradedCommand, run: CommandRun, read: Read) -> list[GradedValue]:
     """The values of a command, at least one for each of its checks.
 
-    The first one that only the command's output explains has the end of it.
+    The first one that only the command's end explains has its exit code and the end of its output.
     """
     values: list[GradedValue] = []
-    rest = run.last_lines
+    end: dict[str, Any] = {"exit_code": run.exit_code, "printed": run.last_lines}
     for check in command.checks:
         for value in values_of_check(check, run, read):
-            printed = rest if is_unexplained(check, value) else ""
-            rest = "" if printed else rest
-            values.append(replace(value, command=command.label, printed=printed))
+            told = end if is_unexplained(check, value, run) else {}
+            end = {} if told else end
+            values.append(replace(value, command=command.label, **told))
     return values
 
 
-def is_unexplained(check: Check, value: GradedValue) -> bool:
-    """Whether there is no value, a test could not run, or the exit code is wrong."""
-    return value.score < 1 and (bool(value.why) or value.found == ERROR or check.source == "exit")
+def is_unexplained(check: Check, value: GradedValue, run: CommandRun) -> bool:
+    """Whether there is no value, a test could not run, the exit code is wrong, or the command failed.
+
+    With a wrong test, it fails in any case.
+    """
+    has_failed = bool(run.exit_code) and check.source != "junit"
+    return value.score < 1 and (
+        bool(value.why) or value.found == ERROR or check.source == "exit" or has_failed
+    )
 
 
 def values_of_check(check: Check, run: CommandRun, read: Read) -> list[GradedValue]:
@@ -163,7 +169,7 @@ def last_match(wanted: RegexValue, text: str, where: str, name: str | None = Non
     except TimeoutError:
         raise NoValue(f"the search in {where} took more than {REGEX_SECONDS:.0f} s") from None
     if found is None or found[wanted.group] is None:
-        raise NoValue(f"{where} has no match")
+        raise NoValue(f"{where} has no match for `{short(wanted.pattern)}`")
     return str(found[wanted.group])
 
 
@@ -176,7 +182,8 @@ def last_named(wanted: RegexValue, text: str, where: str, name: str) -> str:
         elif len(others) < MOST_NAMES:
             others[one] = None
     if found is None:
-        raise NoValue(f"{where} has no value `{name}`" + (f", but {', '.join(others)}" if others else ""))
+        there = f", but {', '.join(others)}" if others else f": no match for `{short(wanted.pattern)}`"
+        raise NoValue(f"{where} has no value `{name}`{there}")
     return found
 
 

@@ -41,8 +41,10 @@ class GradedValue:
     """What it should be, as a short text."""
     why: str = ""
     """Why there is no value."""
+    exit_code: int | None = None
+    """That of the command, in the first value that only its end explains; None if it was stopped."""
     printed: str = ""
-    """The end of what the command printed, in the first value that only this explains."""
+    """The end of what the command printed, in the same value."""
     command: str = ""
     """Which of the grader's commands it comes from; "" if there is one."""
 

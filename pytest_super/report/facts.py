@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from pytest_super.report.text import graded_line, grader_output, raised, score_of, script_state, stop_of
+from pytest_super.report.text import end_lines, graded_line, raised, score_of, script_state, stop_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -54,7 +54,7 @@ OWN_WORDS: dict[str, Callable[[TrialResult], Iterable[str]]] = {
     "entrypoint_process": lambda result: [script_state(result) or process_line(result)],
     "graded": lambda result: [
         *map(graded_line, result.graded),
-        *(f"the grader printed: {text}" for text in grader_output(result)),
+        *end_lines(result.graded),
     ],
     "whole_file": lambda result: map(graded_line, result.whole_file or ()),
     "integrity": lambda result: sign_lines(result),

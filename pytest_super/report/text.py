@@ -17,7 +17,7 @@ from pytest_super.store.trajectory import MANY_REPEATS
 from pytest_super.words import exit_words, named, printable_line, shortened
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
     from pytest_super.store.results import TrialResult
 
@@ -119,18 +119,40 @@ def missed_landmarks(result: TrialResult) -> str:
 
 def wrong_values(result: TrialResult) -> str:
     """The values of the task's grader that are not right."""
-    wrong = [value for value in result.graded if value["score"] < 1]
-    # First, because a terminal shows only the beginning of a long line.
-    printed = [f"the grader printed: {text}" for text in grader_output(result)[:1]]
-    if len({value["why"] for value in wrong}) == 1 and wrong[0]["why"]:
-        return "; ".join([*printed, wrong[0]["why"]])
-    more = [f"and {len(wrong) - MOST_VALUES} more"] if len(wrong) > MOST_VALUES else []
-    return "; ".join([*printed, *map(graded_line, wrong[:MOST_VALUES]), *more])
+    lines = wrong_lines(result.graded)
+    more = [f"and {len(lines) - MOST_VALUES} more"] if len(lines) > MOST_VALUES else []
+    return "; ".join([*lines[:MOST_VALUES], *more])
 
 
-def grader_output(result: TrialResult) -> list[str]:
-    """For each command of the grader with values that only its output explains, the end of that."""
-    return [value["printed"] for value in result.graded if value.get("printed")]
+def wrong_lines(values: Sequence[dict[str, Any]]) -> list[str]:
+    """How commands ended, where only that explains values of a grader, and the values that are not right.
+
+    Values that are missing because their command failed are left out.
+    """
+    failed = {value.get("command") for value in values if value.get("exit_code")}
+    wrong = [
+        value
+        for value in values
+        if value["score"] < 1 and not (value["why"] and value.get("command") in failed)
+    ]
+    lines = [graded_line(value) for value in wrong]
+    if len(whys := {value["why"] for value in wrong}) == 1 and all(whys):
+        commands = [*dict.fromkeys(value["command"] for value in wrong if value.get("command"))]
+        lines = [": ".join(filter(None, [named(commands, MOST_VALUES), *whys]))]
+    # The ends first, because a terminal shows only the beginning of a long line.
+    return [*end_lines(values), *lines]
+
+
+def end_lines(values: Iterable[dict[str, Any]]) -> list[str]:
+    """For each command of a grader with values that only its end explains, that."""
+    return [end_line(value) for value in values if value.get("printed") or value.get("exit_code") is not None]
+
+
+def end_line(value: dict[str, Any]) -> str:
+    code = value.get("exit_code")
+    ended = "" if code is None else f" ended with {exit_words(code)} and"
+    said = f"printed: {value['printed']}" if value["printed"] else "printed nothing"
+    return f"{value.get('command') or 'the grader'}{ended} {said}"
 
 
 def graded_line(value: dict[str, Any]) -> str:

@@ -95,7 +95,7 @@ class TrialResult:
     """The [process](#processes) that ran the entrypoint (one that counts, or the longest), with `script`."""
     graded: Annotated[Objects, NOT_JUNIT] = field(default_factory=list)
     """For each value of the [grader](grading.md): `name`, `score`, `found`, `expected`, `why` there is
-    none, the end of what its command `printed`, and the `command` of a paper's experiment."""
+    none, the `command` of a paper's experiment, the `exit_code`, and the end of what was `printed`."""
     graded_in: str = ""
     """The sandbox of the grader: `fresh` or `same`."""
     graded_by: list[str] = field(default_factory=list)

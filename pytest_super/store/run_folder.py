@@ -163,14 +163,20 @@ def create_run(base: Path, facts: dict[str, Any], run_id: str) -> RunFolder:
     """A new run's folder under `base`, with `latest` pointing at it. Raises InfrastructureError."""
     runs = base / "runs"
     path = runs / run_id
+    make_ignored(base, path)
+    with disk_errors(base):
+        write_atomically(path / "run.json", json.dumps(facts, indent=1) + "\n")
+        point_latest(runs, run_id)
+    return RunFolder(path)
+
+
+def make_ignored(base: Path, path: Path) -> None:
+    """Make the folder `path` below `base`, which git ignores from then on. Raises InfrastructureError."""
     with disk_errors(base):
         path.mkdir(parents=True, exist_ok=True)
         ignore = base / ".gitignore"
         if not ignore.exists():
             write_atomically(ignore, "*\n")
-        write_atomically(path / "run.json", json.dumps(facts, indent=1) + "\n")
-        point_latest(runs, run_id)
-    return RunFolder(path)
 
 
 def take_trial(stored: Path, run: Path, result: TrialResult) -> Path:

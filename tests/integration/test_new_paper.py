@@ -131,8 +131,8 @@ def test_a_file_is_overwritten_only_by_force(folder: Path, capsys: pytest.Captur
     [
         (
             "--command 'python -c \"import absent\"'",
-            "fails with the original code: experiment 1: exit code: 1, not 0: ModuleNotFoundError: No module "
-            "named 'absent'",
+            "fails with the original code: experiment 1 ended with exit code 1 and printed: "
+            "ModuleNotFoundError: No module named 'absent'",
         ),
         ("--command 'python run.py mean' --target stats.py::idle", "no command executes stats.py::idle"),
         ("--command 'python run.py mean' --target stats.py::idel", "did you mean `idle`?"),
@@ -157,5 +157,5 @@ def test_gold_that_fails_is_told(folder: Path, capsys: pytest.CaptureFixture[str
     seeded = "print('seeded:', int(os.environ['PYTHONHASHSEED']) // 2)\n"
     (folder / "project/run.py").write_text(RUN + seeded)
     new("--command 'python run.py mean'", status=1)
-    assert "gold fails: experiment 1: seeded: 1.0, not 0\n" in capsys.readouterr().out
+    assert "gold fails: experiment 1: seeded is 1.0, not 0\n" in capsys.readouterr().out
     assert written(folder)["experiments"]

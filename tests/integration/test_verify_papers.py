@@ -6,6 +6,7 @@ import json
 import random
 import subprocess
 import sys
+from fnmatch import fnmatch
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -176,7 +177,51 @@ def test_each_verdict_has_its_evidence(code: Path) -> None:
 def test_gold_that_fails_makes_no_function_valid(code: Path) -> None:
     printed, data = verify(code, ["mean"], value("mean", expected=4), status=1)
     assert verdicts(data) == {"mean": "gold_fails"}
-    assert "gold_fails paper: in 2 gold runs: run: mean: 3.125, not 4" in printed
+    log = ".super/verify/papers/paper/gold-0.log"
+    assert f"gold_fails paper: in 2 gold runs ({log}): run: mean is 3.125, not 4" in printed
+    assert "mean = 3.125\n" in (code.parent / log).read_text()
+
+
+MISSING = {
+    "data": ("cat data.csv", 1, "cat: data.csv: No such file or directory"),
+    "module": ("python -c 'import own'", 1, "ModuleNotFoundError: No module named 'own'"),
+    "package": ("python -m torch", 1, "*python*: No module named torch"),
+    "command": ("no-such-command", 127, "*no-such-command: *not found"),
+    "exit": ("python run.py; echo 'mean = 3.125'; exit 3", 3, "*| mean = 3.125"),
+    "pattern": ("echo Mean: 3", 0, "Mean: 3"),
+    "silent": ("true", 0, ""),
+    "slow": ("echo begun; sleep 99", None, "begun"),
+}
+
+
+@pytest.mark.slow
+def test_a_failure_of_gold_names_how_its_command_ended_and_a_log_that_is_kept(code: Path) -> None:
+    checks = {**dict.fromkeys(MISSING, MEAN), "exit": {"exit": 0}}
+    experiments = [
+        {"name": name, "command": command, "timeout": 2, "result": [checks[name]]}
+        for name, (command, _, _) in MISSING.items()
+    ]
+    printed, data = verify(code, ["mean"], experiments=experiments, status=1, options=("--dir=kept",))
+    found = [one for one in data["findings"] if one["kind"] == "gold_fails"]
+    failures = {one["facts"]["command"]: one["facts"] for one in found}
+    assert {name: one["exit_code"] for name, one in failures.items()} == {
+        name: code for name, (_, code, _) in MISSING.items()
+    }
+    for name, (command, _, said) in MISSING.items():
+        assert fnmatch(failures[name]["printed"], said), failures[name]
+        assert f"$ {command}\n" in (code.parent / failures[name]["log"]).read_text()
+        line = f"gold_fails paper: in 2 gold runs (kept/papers/paper/gold-0.log): {failures[name]['text']}"
+        assert line in printed.splitlines()
+    no_match = "what the command printed has no match for `mean = (.*)`"
+    assert {
+        name: one["text"] for name, one in failures.items() if name in ("module", "pattern", "silent")
+    } == {
+        "module": "module ended with exit code 1 and printed: ModuleNotFoundError: No module named 'own'",
+        "pattern": f"pattern ended with exit code 0 and printed: Mean: 3; pattern: {no_match}",
+        "silent": f"silent ended with exit code 0 and printed nothing; silent: {no_match}",
+    }
+    timed_out = "slow printed: begun; slow: the grader's command did not end within 2 s"
+    assert failures["slow"]["text"] == timed_out
 
 
 @pytest.mark.slow
@@ -191,8 +236,9 @@ def test_a_value_that_differs_from_the_papers_is_told_and_fails_gold_only_if_tha
     assert data["findings"] == []
     printed, data = verify(code, ["mean"], experiments=[{**one, "graded_by": "paper"}], status=1)
     assert verdicts(data) == {"mean": "gold_fails"}
-    why = "the original code yields 2.0, but it is graded by the paper's 2.01"
-    assert f"gold_fails paper: in 2 gold runs: run: first: {why}" in printed
+    why = "run: first is 2.0, not the paper's 2.01, by which it is graded"
+    assert data["findings"][0]["facts"]["text"] == why
+    assert f"paper/gold-0.log): {why}" in printed
     assert data["papers"][0]["disagreements"] == []
 
 
@@ -236,7 +282,7 @@ def test_a_variation_is_proposed_with_the_values_of_the_original_code(code: Path
     assert data["papers"][0]["proposals"] == []
     vary[0]["expected"]["drawn"] = 11
     printed, _ = verify(code, ["mean"], experiments=[one], status=1)
-    assert "gold_fails paper: in 2 gold runs: run varied: drawn: 10." in printed
+    assert "paper/gold-0.log): run varied: drawn is 10." in printed
 
 
 @pytest.mark.slow
@@ -262,7 +308,7 @@ def test_a_tolerance_below_the_spread_over_seeds_is_flaky(code: Path) -> None:
     command = "python run.py ${SUPER_SEED:-7}"
     printed, data = verify(code, ["mean"], MEAN, drawn, status=1, command=command)
     assert kinds(data) == {"flaky"}
-    assert "flaky   paper: with 2 seeds: run: drawn: 10." in printed
+    assert "flaky   paper: with 2 seeds (.super/verify/papers/paper/seed-0.log): run: drawn is 10." in printed
     assert verdicts(data) == {"mean": "valid"}
 
 

@@ -245,8 +245,8 @@ def test_entities_that_grow_without_end_are_refused() -> None:
         ({"json": {"file": "o"}}, "9" * 5000, "o is not JSON: "),
         ({"json": {"file": "o"}}, "9" * 400, "9999999999"),
         ({"json": {"file": "o"}}, "[" + "[]," * 300_000 + "1]", "o has more than 500,000 values"),
-        ({"regex": {"pattern": "a = (.*)"}}, "", "what the command printed has no match"),
-        ({"regex": {"pattern": "a(b)?", "file": "o"}}, "a", "o has no match"),
+        ({"regex": {"pattern": "a = (.*)"}}, "", "what the command printed has no match for `a = (.*)`"),
+        ({"regex": {"pattern": "a(b)?", "file": "o"}}, "a", "o has no match for `a(b)?`"),
         ({"regex": {"pattern": "(.+)", "file": "o"}}, "x\x1b[2J", "'x\\x1b[2J' is not a number"),
         (
             {"regex": {"pattern": "(a|aa)+$", "file": "o"}},

@@ -11,7 +11,7 @@ from pytest_super.metrics.accuracy import ACCURACY, is_right, judged
 from pytest_super.metrics.leaves import MISSING, leaves, shown, value_at
 from pytest_super.metrics.numbers import is_number
 from pytest_super.metrics.registry import installed_metrics
-from pytest_super.report.text import graded_line, grader_output, outcome_with_error
+from pytest_super.report.text import outcome_with_error, wrong_lines
 from pytest_super.words import counted, printable_line
 
 if TYPE_CHECKING:
@@ -42,8 +42,7 @@ def failures(task: Task, trials: Sequence[GoldTrial]) -> Iterator[Finding]:
             why = "; ".join(
                 [
                     *(outcome_with_error(result), place, *wrong_values(task, trial)),
-                    *(graded_line(value) for value in result.graded if value["score"] < 1),
-                    *(f"the grader printed: {text}" for text in grader_output(result)),
+                    *wrong_lines(result.graded),
                     *missed_landmarks(trial),
                 ]
             )

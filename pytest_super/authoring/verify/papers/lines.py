@@ -15,11 +15,15 @@ from pytest_super.authoring.verify.verification import finding_line
 from pytest_super.errors import SuperError
 from pytest_super.report.live_command import LiveCommand
 from pytest_super.report.table import table_lines
-from pytest_super.words import counted, one_line
+from pytest_super.store.run_folder import make_ignored
+from pytest_super.words import counted, one_line, printable_line
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
+    from pathlib import Path
 
+    from pytest_super.authoring.verify.finding import Kind
+    from pytest_super.authoring.verify.papers.failures import Failure
     from pytest_super.authoring.verify.papers.proof import FunctionProof, PaperProof, Spread
     from pytest_super.session.item import ReadyKernel
     from pytest_super.tasks.task import Task
@@ -29,23 +33,29 @@ if TYPE_CHECKING:
 
 def findings_of(proof: PaperProof) -> Iterator[Finding]:
     """Everything for which an item of the paper cannot be trusted."""
+    runs = counted(proof.gold_runs, "gold run")
     for kind in dict.fromkeys(one.verdict for one in proof.functions):
         if kind == "gold_fails" or kind == "flaky":
-            text = f"{proof.paper}: in {counted(proof.gold_runs, 'gold run')}: {'; '.join(proof.failures)}"
-            yield Finding(kind=kind, task=proof.paper, text=text)
+            yield from findings_of_failures(kind, proof.paper, f"in {runs}", proof.failures)
     if proof.exits_pass:
         yield Finding(
             kind="weak", task=proof.paper, text=f"{proof.paper}: files that only have `os._exit(0)` pass"
         )
-    runs = counted(proof.gold_runs, "gold run")
     for spread in proof.spreads:
         text = f"{proof.paper}: {spread_text(spread, runs)}; {tolerance_text(spread)} would allow for that"
         yield Finding(kind="flaky", task=proof.paper, text=text)
-    if proof.seed_failures:
-        text = f"{proof.paper}: with {counted(proof.seeds, 'seed')}: {'; '.join(proof.seed_failures)}"
-        yield Finding(kind="flaky", task=proof.paper, text=text)
+    seeds = f"with {counted(proof.seeds, 'seed')}"
+    yield from findings_of_failures("flaky", proof.paper, seeds, proof.seed_failures)
     for one in proof.functions:
         yield from findings_of_function(proof.paper, one)
+
+
+def findings_of_failures(kind: Kind, paper: str, runs: str, failures: Iterable[Failure]) -> Iterator[Finding]:
+    for one in failures:
+        # The log first, because a terminal shows only the beginning of a long line.
+        log = f" ({one.log})" if one.log else ""
+        text = printable_line(f"{paper}: {runs}{log}: {one.text}")
+        yield Finding(kind=kind, task=paper, text=text, facts=asdict(one))
 
 
 def findings_of_function(paper: str, one: FunctionProof) -> Iterator[Finding]:
@@ -102,9 +112,12 @@ def proof_data(proof: PaperProof) -> dict[str, object]:
 
 
 def prove_papers(
-    papers: Sequence[Task], start: Start, *, epochs: int, functions: int | None, workers: int
+    papers: Sequence[Task], start: Start, *, epochs: int, functions: int | None, workers: int, folder: Path
 ) -> dict[str, Any]:
-    """The findings and the evidence as plain JSON values."""
+    """The findings and the evidence as plain JSON values.
+
+    The logs of each paper are kept in `folder`/papers.
+    """
     findings: list[Finding] = []
     proofs: list[PaperProof] = []
     done = ""
@@ -118,7 +131,9 @@ def prove_papers(
             with live.activity(paper.id, "its runs"):
                 try:
                     code = read_originals(paper)
-                    proof = prove(code, Runs(paper, start, workers, show), epochs=epochs, sample=functions)
+                    make_ignored(folder, logs := folder / "papers" / paper.id)
+                    runs = Runs(paper, start, workers, show)
+                    proof = prove(code, runs, epochs=epochs, sample=functions, logs=logs)
                     found = [*findings_of(proof), *paper_leaks(code, start)]
                 except SuperError as error:
                     findings.append(Finding(kind="unknown", task=paper.id, text=f"{paper.id}: {error}"))

@@ -11,20 +11,22 @@ from typing import TYPE_CHECKING, Literal, TypeAlias, get_args
 
 from pytest_super.authoring.verify.gold_run import EXIT as EXIT_LINE
 from pytest_super.authoring.verify.outcome import are_different
+from pytest_super.authoring.verify.papers.failures import failures_of
 from pytest_super.authoring.verify.papers.runs import Trial
 from pytest_super.authoring.verify.papers.variations import proposal_of, varied, varied_command
 from pytest_super.functions.edits import Stub
-from pytest_super.metrics.checking import compared, name_of
+from pytest_super.metrics.checking import compared
 from pytest_super.metrics.numbers import is_number
 from pytest_super.tasks.combinations import function_ids
 from pytest_super.tasks.paper import SEED_VARIABLE, graded_commands
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
+    from pathlib import Path
 
+    from pytest_super.authoring.verify.papers.failures import Failure
     from pytest_super.authoring.verify.papers.runs import Files, Originals, Outcome, Runs
     from pytest_super.authoring.verify.papers.variations import Proposal
-    from pytest_super.metrics.evidence import GradedValue
     from pytest_super.tasks.paper import Experiment
     from pytest_super.tasks.task import Task
 
@@ -83,8 +85,8 @@ class PaperProof:
 
     paper: str
     gold_runs: int
-    failures: list[str]
-    """What gold runs have yielded that is not right."""
+    failures: list[Failure]
+    """Of gold runs."""
     exits_pass: bool
     """Whether the experiments pass although the files only end the program."""
     spreads: list[Spread]
@@ -92,21 +94,22 @@ class PaperProof:
     seeds: int
     """Runs of the experiments that read a seed, each with another one."""
     seed_spreads: list[Spread]
-    seed_failures: list[str]
+    seed_failures: list[Failure]
     disagreements: list[Disagreement]
     proposals: list[Proposal]
     """For each experiment without a variation."""
     functions: list[FunctionProof]
 
 
-def prove(code: Originals, runs: Runs, *, epochs: int, sample: int | None = None) -> PaperProof:
+def prove(code: Originals, runs: Runs, *, epochs: int, logs: Path, sample: int | None = None) -> PaperProof:
     """Prove a paper, with all its functions or a random sample of them.
 
+    The logs of gold and seeds are kept in the folder `logs`.
     Raises SuperError if a function cannot be masked, and InfrastructureError.
     """
     paper = code.paper
     places = chosen_places(paper, sample)
-    trials = {**common_trials(code, epochs), **stub_trials(code, places)}
+    trials = {**common_trials(code, epochs, logs), **stub_trials(code, places)}
     outcomes = dict(zip(trials, runs.all(trials.values()), strict=True))
     gold = [outcome for (kind, _), outcome in outcomes.items() if kind == GOLD]
     seeded = [outcome for (kind, _), outcome in outcomes.items() if kind == SEEDS]
@@ -125,12 +128,18 @@ def prove(code: Originals, runs: Runs, *, epochs: int, sample: int | None = None
     )
 
 
-def common_trials(code: Originals, epochs: int) -> dict[Key, Trial]:
+def common_trials(code: Originals, epochs: int, logs: Path) -> dict[Key, Trial]:
     paper, files = code.paper, code.files
     everything = graded_commands(paper.experiments)
     exiting = dict.fromkeys(files, EXIT_LINE)
     gold: dict[Key, Trial] = {
-        (GOLD, seed): Trial(what="gold", files=files, commands=everything, seeds={"PYTHONHASHSEED": seed})
+        (GOLD, seed): Trial(
+            what="gold",
+            files=files,
+            commands=everything,
+            seeds={"PYTHONHASHSEED": seed},
+            log=logs / f"gold-{seed}.log",
+        )
         for seed in range(epochs)
     }
     probes: dict[Key, Trial] = {
@@ -143,7 +152,7 @@ def common_trials(code: Originals, epochs: int) -> dict[Key, Trial]:
         for index, one in unvaried(paper)
         if varied_command(one.command)
     }
-    return {**gold, **seed_trials(paper, files, epochs), **probes, **variations, (EXIT, 0): exits}
+    return {**gold, **seed_trials(paper, files, epochs, logs), **probes, **variations, (EXIT, 0): exits}
 
 
 def unvaried(paper: Task) -> list[tuple[int, Experiment]]:
@@ -152,11 +161,15 @@ def unvaried(paper: Task) -> list[tuple[int, Experiment]]:
     return [(index, one) for index, one in experiments if one.reported and not one.vary]
 
 
-def seed_trials(paper: Task, files: Files, epochs: int) -> dict[Key, Trial]:
+def seed_trials(paper: Task, files: Files, epochs: int, logs: Path) -> dict[Key, Trial]:
     experiments = [one for one in paper.experiments if one.reads_seed]
     return {
         (SEEDS, seed): Trial(
-            what=f"the seed {seed}", files=files, commands=experiments, seeds={SEED_VARIABLE: seed}
+            what=f"the seed {seed}",
+            files=files,
+            commands=experiments,
+            seeds={SEED_VARIABLE: seed},
+            log=logs / f"seed-{seed}.log",
         )
         for seed in range(epochs if experiments else 0)
     }
@@ -179,31 +192,6 @@ def needing(paper: Task, place: int) -> list[tuple[int, Experiment]]:
     """The experiments that need a function, with their places."""
     id = function_ids(paper)[place]
     return [(index, one) for index, one in enumerate(paper.experiments) if id in (one.functions or [id])]
-
-
-def failures_of(paper: Task, outcomes: Iterable[Outcome]) -> list[str]:
-    """The values that are not right, each once."""
-    # The names of values in a list or mapping begin with that of their check.
-    by_paper = tuple(
-        f"{one.name}: {name_of(check)} "
-        for one in paper.experiments
-        for check in one.checks
-        if check.key in one.by_paper
-    )
-    texts = [
-        f"{value.command}: {value.name}: {value.why or difference(value, by_paper)}"
-        for outcome in outcomes
-        for value in outcome.values
-        if value.score < 1
-    ]
-    return list(dict.fromkeys(texts))
-
-
-def difference(value: GradedValue, by_paper: tuple[str, ...]) -> str:
-    """`by_paper` has the beginnings of the values that are graded by the paper."""
-    if f"{value.command}: {value.name} ".startswith(by_paper):
-        return f"the original code yields {value.found}, but it is graded by the paper's {value.expected}"
-    return f"{value.found}, not {value.expected}"
 
 
 def disagreements_of(paper: Task) -> list[Disagreement]:

@@ -106,6 +106,8 @@ class Outcome:
     values: list[GradedValue]
     executed: frozenset[int]
     """The places of functions with probes that were executed."""
+    log: str = ""
+    """The path of what its commands have printed, if that is kept."""
 
     @property
     def passes(self) -> bool:
@@ -138,11 +140,15 @@ class Runs:
         with after_prefix(ready := self._start(item)) as kernel, tempfile.TemporaryDirectory() as name:
             folder, base = Path(name), ready.repository or ""
             collected = read_collected(write_files(folder / "files.tar", base, trial.files))
-            grader = Grader(item.grade, task_folder=item.folder, base=base, log=trial.log or folder / "log")
+            log = trial.log or folder / "log"
+            # If the sandbox is lost early, that of an earlier run would stay.
+            log.unlink(missing_ok=True)
+            grader = Grader(item.grade, task_folder=item.folder, base=base, log=log)
             values = grader.grade(kernel, collected)
             executed = executed_places(self._paper, kernel, base)
+            kept = trial.log is not None and log.exists()
         self._shown(trial.what)
-        return Outcome(values=values, executed=executed)
+        return Outcome(values=values, executed=executed, log=str(log) if kept else "")
 
 
 def for_trial(paper: Task, trial: Trial) -> Task:
