@@ -13,10 +13,11 @@ from pytest_super.statistics.errors import MAX_ERRORS, are_too_many
 from pytest_super.words import did_you_mean
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Collection, Iterable, Sequence
 
     from pytest_super.metrics import Metric
     from pytest_super.store.results import TrialResult
+    from pytest_super.tasks.task import Task
 
 
 def without_interrupted(results: Iterable[TrialResult]) -> list[TrialResult]:
@@ -82,6 +83,13 @@ def figure_of(name: str, metrics: Sequence[Metric], given: str) -> Figure:
     meant = did_you_mean(name, known)
     names = ", ".join([*known, "category.NAME"])
     raise SuperError(f"{given}: there is no such figure: choose from {names}{meant}")
+
+
+def names_of_figures(metrics: Iterable[Metric], tasks: Collection[Task]) -> list[str]:
+    """The figures that trials of the tasks can have."""
+    applicable = [metric.name for metric in metrics if any(map(metric.applies, tasks))]
+    categories = {task.category for task in tasks if task.category}
+    return [*applicable, *USED, *(f"category.{name}" for name in sorted(categories))]
 
 
 def mean_figure(metric: Metric) -> Figure:

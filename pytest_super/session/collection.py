@@ -30,6 +30,8 @@ if TYPE_CHECKING:
     from pytest_super.trial.trial import Agent
 
 TASK_PLACES = pytest.StashKey[dict[str, str]]()
+STATED: pytest.StashKey[list[Task]] = pytest.StashKey()
+"""The tasks of the collected files; papers are whole, also those without an item."""
 FIXTURE_CLOSURES = pytest.StashKey[dict[pytest.Collector | None, Any]]()
 
 
@@ -65,6 +67,7 @@ class TaskFile(pytest.Module):
         try:
             refuse_late_metrics(self.config)
             stated = load_tasks(self.path, shown=self.nodeid)
+            self.config.stash.setdefault(STATED, []).extend(stated)
             tasks = [item for task in stated for item in items_of(task, self.config, self.path)]
             refuse_known_ids(tasks, self.session.stash.setdefault(TASK_PLACES, {}), self.nodeid)
         except SuperError as error:

@@ -10,8 +10,9 @@ import pytest
 from pytest_super.agents.registry import find_agent
 from pytest_super.errors import SuperError
 from pytest_super.gates import Selected
-from pytest_super.session.collection import TaskFile
+from pytest_super.session.collection import STATED, TaskFile
 from pytest_super.session.comparable import note_comparable, refuse_few, selected_of
+from pytest_super.session.gated_figures import refuse_missing_figures
 from pytest_super.session.images import note_images
 from pytest_super.session.item import STORED, TaskItem
 from pytest_super.session.outcome import judge, status
@@ -73,7 +74,8 @@ class Session:
         yield
         deselect(items, config, tasks)
         refuse_missing_packages(config, items)
-        self.hints = selection_hints(config.stash[RUN].settings, tasks, items)
+        stated = config.stash.get(STATED, [])
+        self.hints = selection_hints(config.stash[RUN].settings, stated, tasks, items)
         if is_worker(config):
             refuse_unfit_machine(config, items)
             config.workeroutput[HINTS] = self.hints  # type: ignore[attr-defined]
@@ -96,6 +98,7 @@ class Session:
         if not items or is_broken or config.option.collectonly:
             return
         try:
+            refuse_missing_figures(config, items)
             if config.stash[RUN].settings.for_sandboxes.engines:
                 note_images((item.task for item in items), config.stash[RUN])
             if RESUMED_RUN in config.stash:

@@ -12,7 +12,7 @@ from pytest_super.session.item import TaskItem
 from pytest_super.session.run import RUN
 from pytest_super.tasks.paper_item import PaperItem
 from pytest_super.trial.budget import budget_for
-from pytest_super.words import counted, did_you_mean, printable
+from pytest_super.words import counted, did_you_mean, named, printable
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from pytest_super.session.settings import Settings
     from pytest_super.tasks.task import Task
 
+# So many papers are named in a hint.
+MOST_NAMED = 5
 PAST_GATEWAY = "{tasks} with a network: an agent can ask a model past the gateway, and no record has that"
 
 
@@ -121,14 +123,18 @@ def collected_lines(config: pytest.Config, items: list[TaskItem]) -> list[str]:
     return lines
 
 
-def selection_hints(settings: Settings, tasks: Iterable[Task], left: Collection[pytest.Item]) -> list[str]:
-    """Hints when an option names a category or a set that no task has, or when less is left than asked for.
+def selection_hints(
+    settings: Settings, stated: Sequence[Task], tasks: Iterable[Task], left: Collection[pytest.Item]
+) -> list[str]:
+    """Hints when an option names what no task has, or when less is left than asked for.
 
-    `tasks` are those of all collected items, one for each epoch, and `left` the items that are left.
+    `stated` are the tasks of the collected files, `tasks` those of all collected items, one for each epoch,
+    and `left` the items that are left.
     """
     by_id = {task.id: task for task in tasks}
-    categories = {task.category for task in by_id.values() if task.category}
-    sets = {str(task.set) for task in by_id.values()}
+    categories = {task.category for task in stated if task.category}
+    sets = {str(task.set) for task in stated}
+    splits = {task.split for task in stated if task.split}
     hints = [
         f"--super-category={name} selects no task: the categories here are {listed(categories)}"
         f"{did_you_mean(name, categories)}"
@@ -140,6 +146,12 @@ def selection_hints(settings: Settings, tasks: Iterable[Task], left: Collection[
         for name in settings.sets
         if name not in sets
     ]
+    hints += [
+        f"--super-split={name} selects no task: the splits here are {listed(splits)}"
+        for name in settings.splits
+        if name not in splits
+    ]
+    hints += size_hints(settings, [task for task in stated if task.functions], by_id.values())
     tasks_left = {item.task.id: item.task for item in left if isinstance(item, TaskItem)}
     chosen = tasks_left.keys()
     if settings.sample is not None and 0 < len(chosen) < settings.sample.size:
@@ -151,6 +163,15 @@ def selection_hints(settings: Settings, tasks: Iterable[Task], left: Collection[
     if settings.answers and (open_tasks := sum(bool(one.sandbox.network) for one in tasks_left.values())):
         hints.append(PAST_GATEWAY.format(tasks=counted(open_tasks, "task")))
     return [printable(hint) for hint in hints]
+
+
+def size_hints(settings: Settings, papers: Sequence[Task], tasks: Iterable[Task]) -> Iterator[str]:
+    """A hint for each n that no item has."""
+    there = {len(task.functions) for task in tasks}
+    counts = [f"{paper.id} has {counted(len(paper.functions), 'function')}" for paper in papers]
+    for n in settings.sizes or ():
+        if papers and n not in there:
+            yield f"--super-n={n} selects no task: {named(counts, MOST_NAMED)}"
 
 
 def listed(names: Collection[str]) -> str:

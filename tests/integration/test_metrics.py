@@ -120,6 +120,21 @@ def test_what_is_wrong_with_metrics_and_gates_is_one_line_before_anything_runs(
 
 
 @WITH_AND_WITHOUT_XDIST
+@pytest.mark.parametrize("name", ["landmarks", "category.cpu"])
+def test_a_gate_on_a_figure_that_no_selected_task_has_is_refused_before_anything_runs(
+    project: Project, name: str, workers: tuple[str, ...]
+) -> None:
+    project.add_task("right", category="data")
+    project.add_task("other", landmarks=["x"], category="cpu")
+    told = "choose from accuracy, submitted, suspect, cost_per_task, tokens_per_task, category.data"
+    result = project.run(f"--super-fail-under={name}:0", "-k", "right", *workers)
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    result.stderr.fnmatch_lines([f"*--super-fail-under: no selected task has {name}: {told}"])
+    assert not project.latest.exists()
+    assert project.run(f"--super-fail-under={name}:0", *workers).ret == 0
+
+
+@WITH_AND_WITHOUT_XDIST
 def test_a_metric_in_a_conftest_that_is_read_too_late_is_refused(
     project: Project, workers: tuple[str, ...]
 ) -> None:

@@ -349,6 +349,22 @@ def test_options_choose_the_items(
     assert collected(project, *options) == items
 
 
+@pytest.mark.parametrize("workers", [(), ("-n1",)])
+def test_an_n_or_a_split_that_no_item_has_is_told_with_what_there_is(
+    project: pytest.Pytester, workers: tuple[str, ...]
+) -> None:
+    result = project.runpytest(
+        "--super-agent=gold", "stats.task.yaml", "--super-n=7,9", "--super-split=test", *workers
+    )
+    assert result.ret == pytest.ExitCode.NO_TESTS_COLLECTED
+    assert [line for line in result.outlines if "selects no task" in line] == [
+        "--super-split=test selects no task: the splits here are dev",
+        "--super-n=7 selects no task: 2205.00048 has 3 functions",
+        "--super-n=9 selects no task: 2205.00048 has 3 functions",
+    ]
+    assert not (project.path / ".super").exists()
+
+
 def test_a_sample_is_balanced_over_papers_and_n(project: pytest.Pytester) -> None:
     text = (project.path / "stats.task.yaml").read_text()
     (project.path / "other.task.yaml").write_text(text.replace("2205.00048", "other"))
