@@ -24,6 +24,7 @@ from pytest_super.metrics.distinctive import distinctive_values
 from pytest_super.metrics.numbers import is_number
 from pytest_super.sources.paper import REDACTED
 from pytest_super.tasks.grade import RegexValue
+from pytest_super.tasks.yaml_writer import Flow
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -117,7 +118,7 @@ def results_of(values: Values, regex: RegexValue) -> list[dict[str, Any]]:
     groups: dict[tuple[str, float], dict[str, float]] = {}
     for name, numbers in values.items():
         groups.setdefault(tolerance_of(numbers), {})[name] = numbers[0]
-    return [{"regex": stated, "expected": found, kind: most} for (kind, most), found in groups.items()]
+    return [{"regex": stated, "expected": Flow(found), kind: most} for (kind, most), found in groups.items()]
 
 
 def redactions(text: str, expected: Any) -> list[str]:

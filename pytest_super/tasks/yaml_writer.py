@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import re
 from typing import TYPE_CHECKING, Any
 
@@ -24,12 +23,20 @@ _PLAIN = re.compile(r"(?:[A-Za-z_]|/(?=\w))(?:[\w./+-]|:(?=/))*(?: (?:[\w./+-]|:
 _WORDS = frozenset({"null", "true", "false", "yes", "no", "on", "off", "y", "n"})
 
 
+# Of lines with Flow mappings. Texts are never broken.
+WIDTH = 120
+
+
+class Flow(dict[str, Any]):
+    """A mapping of many short values, written on few lines."""
+
+
 def to_yaml(value: Mapping[str, Any]) -> str:
     """A mapping as a YAML document, with texts of several lines as literal blocks.
 
     Raises ValueError for a lone surrogate, which UTF-8 cannot encode, RecursionError for recursive values.
     """
-    text: str = yaml.dump(value, Dumper=_Writer, sort_keys=False, allow_unicode=True, width=math.inf)
+    text: str = yaml.dump(value, Dumper=_Writer, sort_keys=False, allow_unicode=True, width=WIDTH)
     return text
 
 
@@ -47,11 +54,24 @@ class _Writer(yaml.SafeDumper):
         analysis.allow_block = _BLOCK.fullmatch(text) is not None
         return analysis
 
+    def write_plain(self, text: str, split: bool = True) -> None:  # noqa: ARG002
+        super().write_plain(text, split=False)
+
+    def write_single_quoted(self, text: str, split: bool = True) -> None:  # noqa: ARG002
+        super().write_single_quoted(text, split=False)
+
+    def write_double_quoted(self, text: str, split: bool = True) -> None:  # noqa: ARG002
+        super().write_double_quoted(text, split=False)
+
+    def represent_flow(self, mapping: Flow) -> yaml.MappingNode:
+        return self.represent_mapping("tag:yaml.org,2002:map", mapping, flow_style=True)
+
     def represent_text(self, text: str) -> yaml.ScalarNode:
         return self.represent_scalar(STR, text, style_of(text))
 
 
 _Writer.add_representer(str, _Writer.represent_text)
+_Writer.add_representer(Flow, _Writer.represent_flow)
 
 
 def style_of(text: str) -> str | None:

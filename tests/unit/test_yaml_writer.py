@@ -10,6 +10,7 @@ import yaml
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
+from pytest_super.authoring.paper_proposals import regex_of, results_of
 from pytest_super.tasks.yaml_reader import Reader, documents
 from pytest_super.tasks.yaml_writer import to_yaml
 
@@ -95,3 +96,12 @@ def test_texts_of_several_lines_are_blocks() -> None:
 def test_half_of_a_surrogate_pair_is_refused() -> None:
     with pytest.raises(ValueError, match="surrogate"):
         to_yaml({"a": "\ud800"})
+
+
+def test_thirty_six_values_that_one_pattern_names_take_ten_lines() -> None:
+    regex = regex_of(r"^(?P<name>[A-Z]{2})-F: .*?(?P<value>-?\d[-.\de]*)", r"situation (\d)")
+    names = [f"{block} {name}" for block in range(6) for name in ("GG", "GN", "II", "AG", "IG", "AI")]
+    (entry,) = results_of({name: [1.5e-05, 1.5e-05] for name in names}, regex)
+    text = to_yaml({"result": [entry]})
+    assert text.count("\n") == 1 + 10
+    assert read(text) == {"result": [entry]}
