@@ -55,6 +55,10 @@ UNKNOWN = {
     "paper": "paper: {file: paper.md} is the paper's text, next to this file.",
     "sandbox": "sandbox: {packages: [numpy==2.2.6]} is what the code imports.",
 }
+MISSING_PACKAGE = (
+    "If a package is missing: for containers, list it and ipykernel in FILE, run `pytest-super image build "
+    "--requirements FILE --tag NAME`, and give `--image NAME`; for local and bubblewrap, install it with pip"
+)
 
 
 class Ran(NamedTuple):
@@ -160,8 +164,7 @@ def ran_twice(one: Experiment, code: Originals, runs: Runs, regex: RegexValue) -
     texts = [text.removeprefix(heading(one.command)) for text in printed]
     if failures := failures_of(code.paper, outcomes):
         raise SuperError(
-            f"`{one.command}` fails with the original code: {failures[0].text}\n"
-            "If a package is missing, name it by --package, or choose another --image or --sandbox"
+            f"`{one.command}` fails with the original code: {failures[0].text}\n{MISSING_PACKAGE}"
         )
     values = common([numbers_in_output(regex, text) for text in texts])
     if not values:

@@ -132,7 +132,10 @@ def test_a_file_is_overwritten_only_by_force(folder: Path, capsys: pytest.Captur
         (
             "--command 'python -c \"import absent\"'",
             "fails with the original code: experiment 1 ended with exit code 1 and printed: "
-            "ModuleNotFoundError: No module named 'absent'",
+            "ModuleNotFoundError: No module named 'absent'; experiment 1: exit code is 1, not 0\n"
+            "If a package is missing: for containers, list it and ipykernel in FILE, run `pytest-super "
+            "image build --requirements FILE --tag NAME`, and give `--image NAME`; for local and bubblewrap, "
+            "install it with pip\n",
         ),
         ("--command 'python run.py mean' --target stats.py::idle", "no command executes stats.py::idle"),
         ("--command 'python run.py mean' --target stats.py::idel", "did you mean `idle`?"),
