@@ -24,6 +24,7 @@ from pytest_super.authoring.verify.papers.failures import failures_of
 from pytest_super.authoring.verify.papers.runs import Runs, Trial, read_originals
 from pytest_super.errors import SuperError
 from pytest_super.grading.grader import heading, last_lines
+from pytest_super.kernel.providers.unpacked_image import is_folder
 from pytest_super.report.live_command import LiveCommand
 from pytest_super.sources import fetch
 from pytest_super.sources.paper import paper_text
@@ -123,9 +124,16 @@ def draft_of(arguments: Namespace) -> tuple[dict[str, Any], Path]:
             for number, command in enumerate(arguments.commands, 1)
         ],
         "n": 1,
-        "sandbox": {"packages": arguments.packages} if arguments.packages else None,
+        "sandbox": sandbox_of(arguments),
     }
     return fields, output
+
+
+def sandbox_of(arguments: Namespace) -> dict[str, Any] | None:
+    # A task cannot name a folder.
+    image = None if is_folder(arguments.image or "") else arguments.image
+    named = {"image": image, "packages": arguments.packages}
+    return {name: value for name, value in named.items() if value} or None
 
 
 def loaded(fields: dict[str, Any], output: Path) -> Task:
