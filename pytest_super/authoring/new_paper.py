@@ -109,9 +109,10 @@ def draft_of(arguments: Namespace) -> tuple[dict[str, Any], Path]:
         raise SuperError(f"{output} exists: --force overwrites it")
     repository: dict[str, Any] = {**pin(named, output.parent), "provide": True}
     folder = fetch(Repository(**repository), base=output.parent)
-    digests = digests_of(folder, arguments.targets) if arguments.targets else candidates(folder)
+    targets, commands = arguments.targets, arguments.commands
+    digests = digests_of(folder, targets) if targets else candidates(folder, commands)
     if not digests:
-        raise SuperError(f"{name}: no Python file in it has a function to mask")
+        raise SuperError(f"{name}: no function to mask but in files of a command: --target names one")
     fields = {
         "id": named.short,
         "set": "functions",
@@ -121,7 +122,7 @@ def draft_of(arguments: Namespace) -> tuple[dict[str, Any], Path]:
         "functions": [{"target": target, "sha256": digest} for target, digest in digests.items()],
         "experiments": [
             {"name": f"experiment {number}", "command": command, "result": [{"exit": 0}]}
-            for number, command in enumerate(arguments.commands, 1)
+            for number, command in enumerate(commands, 1)
         ],
         "n": 1,
         "sandbox": sandbox_of(arguments),
@@ -192,6 +193,7 @@ def complete(fields: dict[str, Any], ran: Sequence[Ran], regex: RegexValue, *, a
     for experiment, one in zip(fields["experiments"], ran, strict=True):
         needed = [each["id"] for each in fields["functions"] if each["target"] in one.executed]
         if not needed:
-            raise SuperError(f"`{experiment['command']}` executes no function of {fields['id']} to mask")
+            why = f"`{experiment['command']}` executes no function of {fields['id']} to mask"
+            raise SuperError(f"{why}: --target names one")
         experiment |= {"functions": needed} if len(needed) < len(kept) else {}
         experiment |= {"result": results_of(one.values, regex)}
