@@ -24,6 +24,7 @@ from pytest_super.authoring.verify.papers.failures import failures_of
 from pytest_super.authoring.verify.papers.runs import Runs, Trial, read_originals
 from pytest_super.errors import SuperError
 from pytest_super.grading.grader import heading, last_lines
+from pytest_super.kernel.providers.unpacked_image import is_folder
 from pytest_super.report.live_command import LiveCommand
 from pytest_super.sources import fetch
 from pytest_super.sources.paper import paper_text
@@ -55,6 +56,10 @@ UNKNOWN = {
     "paper": "paper: {file: paper.md} is the paper's text, next to this file.",
     "sandbox": "sandbox: {packages: [numpy==2.2.6]} is what the code imports.",
 }
+MISSING_PACKAGE = (
+    "If a package is missing: for containers, list it and ipykernel in FILE, run `pytest-super image build "
+    "--requirements FILE --tag NAME`, and give `--image NAME`; for local and bubblewrap, install it with pip"
+)
 
 
 class Ran(NamedTuple):
@@ -104,9 +109,10 @@ def draft_of(arguments: Namespace) -> tuple[dict[str, Any], Path]:
         raise SuperError(f"{output} exists: --force overwrites it")
     repository: dict[str, Any] = {**pin(named, output.parent), "provide": True}
     folder = fetch(Repository(**repository), base=output.parent)
-    digests = digests_of(folder, arguments.targets) if arguments.targets else candidates(folder)
+    targets, commands = arguments.targets, arguments.commands
+    digests = digests_of(folder, targets) if targets else candidates(folder, commands)
     if not digests:
-        raise SuperError(f"{name}: no Python file in it has a function to mask")
+        raise SuperError(f"{name}: no function to mask but in files of a command: --target names one")
     fields = {
         "id": named.short,
         "set": "functions",
@@ -116,12 +122,19 @@ def draft_of(arguments: Namespace) -> tuple[dict[str, Any], Path]:
         "functions": [{"target": target, "sha256": digest} for target, digest in digests.items()],
         "experiments": [
             {"name": f"experiment {number}", "command": command, "result": [{"exit": 0}]}
-            for number, command in enumerate(arguments.commands, 1)
+            for number, command in enumerate(commands, 1)
         ],
         "n": 1,
-        "sandbox": {"packages": arguments.packages} if arguments.packages else None,
+        "sandbox": sandbox_of(arguments),
     }
     return fields, output
+
+
+def sandbox_of(arguments: Namespace) -> dict[str, Any] | None:
+    # A task cannot name a folder.
+    image = None if is_folder(arguments.image or "") else arguments.image
+    named = {"image": image, "packages": arguments.packages}
+    return {name: value for name, value in named.items() if value} or None
 
 
 def loaded(fields: dict[str, Any], output: Path) -> Task:
@@ -160,8 +173,7 @@ def ran_twice(one: Experiment, code: Originals, runs: Runs, regex: RegexValue) -
     texts = [text.removeprefix(heading(one.command)) for text in printed]
     if failures := failures_of(code.paper, outcomes):
         raise SuperError(
-            f"`{one.command}` fails with the original code: {failures[0].text}\n"
-            "If a package is missing, name it by --package, or choose another --image or --sandbox"
+            f"`{one.command}` fails with the original code: {failures[0].text}\n{MISSING_PACKAGE}"
         )
     values = common([numbers_in_output(regex, text) for text in texts])
     if not values:
@@ -181,6 +193,7 @@ def complete(fields: dict[str, Any], ran: Sequence[Ran], regex: RegexValue, *, a
     for experiment, one in zip(fields["experiments"], ran, strict=True):
         needed = [each["id"] for each in fields["functions"] if each["target"] in one.executed]
         if not needed:
-            raise SuperError(f"`{experiment['command']}` executes no function of {fields['id']} to mask")
+            why = f"`{experiment['command']}` executes no function of {fields['id']} to mask"
+            raise SuperError(f"{why}: --target names one")
         experiment |= {"functions": needed} if len(needed) < len(kept) else {}
         experiment |= {"result": results_of(one.values, regex)}

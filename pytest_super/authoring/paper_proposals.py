@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import posixpath
 import re
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
@@ -42,6 +43,8 @@ PATTERN = (
 )
 LEAST_LINES = 3
 NOT_CODE = re.compile(r"(^|/)(\.|tests?/|test_|docs?/|build/|setup\.py|conftest\.py)")
+# `python src/run.py`, `python -m src.run`.
+NAMED_FILE = re.compile(r"([\w./-]+)\.py\b|-m +([\w.]+)")
 # Of a number that both runs agree in, and of 0.
 REL, ABS = 0.001, 1e-9
 NUMBER = re.compile(r"[\d.,]*\d(?:[eE][-+]?\d+)?")
@@ -68,12 +71,18 @@ def digests_of(folder: Path, targets: Sequence[str]) -> dict[str, str]:
     }
 
 
-def candidates(folder: Path) -> dict[str, str]:
-    """The digests of the functions that can be masked and have a body worth writing, by target."""
+def candidates(folder: Path, commands: Sequence[str]) -> dict[str, str]:
+    """The digests of the functions that can be masked and have a body worth writing, by target.
+
+    Files that a command names are left out: they are the experiments.
+    """
+    found = [one for command in commands for one in NAMED_FILE.findall(command)]
+    named = {posixpath.normpath(path or module.replace(".", "/")) for path, module in found}
     return {
         f"{name}{SEPARATOR}{masked.name}": masked.sha256
         for path in sorted(folder.rglob("*.py"))
         if not (NOT_CODE.search(name := path.relative_to(folder).as_posix()) or path.is_symlink())
+        and name.removesuffix(".py") not in named
         for masked in maskable(name, path)
         if masked.body_lines >= LEAST_LINES
     }

@@ -7,8 +7,13 @@ import json
 from typing import TYPE_CHECKING
 
 import pytest
+import yaml
+
+from pytest_super.cli import main
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from docker import APIClient
 
 pytestmark = pytest.mark.docker
@@ -21,6 +26,19 @@ class Agent:
         trial.execute("!cat code/sums.py built.txt; grep -rlE '(1|2) [+] 0' . /tmp /root 2>/dev/null")
         trial.submit(None)
 """
+
+
+def test_a_new_task_names_the_image_in_which_its_code_ran(
+    tmp_path: Path, image: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "code").mkdir()
+    (tmp_path / "code/sums.py").write_text("def one():\n    a = 1\n    b = 0\n    return a + b\n")
+    (tmp_path / "code/run.py").write_text("import numpy, sums\nprint('sum =', sums.one())\n")
+    options = ("--command=python run.py", "--package=numpy", "--sandbox=docker", f"--image={image}")
+    assert main(["paper", "new", "code", *options]) == 0
+    task = yaml.safe_load((tmp_path / "code.task.yaml").read_text())
+    assert task["sandbox"] == {"image": image, "packages": ["numpy"]}
 
 
 @pytest.mark.long

@@ -116,6 +116,17 @@ def test_targets_pattern_block_and_packages_are_those_of_the_user(folder: Path) 
     assert task["sandbox"] == {"packages": ["pip"]}
 
 
+def test_functions_of_a_script_that_a_command_names_are_not_proposed(folder: Path) -> None:
+    script = "import stats\ndef own():\n    a = 1\n    b = 2\n    print('own:', stats.total([a, b]))\nown()\n"
+    (folder / "project/own.py").write_text(script)
+    (folder / "project/part").mkdir()
+    (folder / "project/part/own.py").write_text(script)
+    new("--command 'python ./own.py && python -m part.own'")
+    assert [one["target"] for one in written(folder)["functions"]] == ["stats.py::total"]
+    new("--force --command 'python own.py' --target own.py::own")
+    assert [one["target"] for one in written(folder)["functions"]] == ["own.py::own"]
+
+
 def test_a_file_is_overwritten_only_by_force(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (folder / "project.task.yaml").write_text("mine")
     command = "--command 'python run.py mean'"
@@ -132,14 +143,21 @@ def test_a_file_is_overwritten_only_by_force(folder: Path, capsys: pytest.Captur
         (
             "--command 'python -c \"import absent\"'",
             "fails with the original code: experiment 1 ended with exit code 1 and printed: "
-            "ModuleNotFoundError: No module named 'absent'",
+            "ModuleNotFoundError: No module named 'absent'; experiment 1: exit code is 1, not 0\n"
+            "If a package is missing: for containers, list it and ipykernel in FILE, run `pytest-super "
+            "image build --requirements FILE --tag NAME`, and give `--image NAME`; for local and bubblewrap, "
+            "install it with pip\n",
         ),
         ("--command 'python run.py mean' --target stats.py::idle", "no command executes stats.py::idle"),
         ("--command 'python run.py mean' --target stats.py::idel", "did you mean `idle`?"),
         ("--command 'python run.py mean' --pattern 'x(.*)'", "needs the groups `name` and `value`"),
         ("--command 'python run.py mean' --pattern '('", "--pattern or --block: it is not a regular expr"),
         ("--command 'echo nothing here'", "prints nothing that --pattern matches, but: nothing here"),
-        ("--command 'echo a: 1'", "executes no function of project to mask"),
+        ("--command 'echo a: 1'", "executes no function of project to mask: --target names one"),
+        (
+            "--command 'python stats.py run.py'",
+            "no function to mask but in files of a command: --target names one",
+        ),
         ("--command 'python run.py mean' --output project/x.task.yaml", "is not inside project"),
         ("--command 'python run.py mean' --paper ../paper.md", "must be a relative path"),
     ],

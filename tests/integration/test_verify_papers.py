@@ -182,6 +182,23 @@ def test_gold_that_fails_makes_no_function_valid(code: Path) -> None:
     assert "mean = 3.125\n" in (code.parent / log).read_text()
 
 
+@pytest.mark.slow
+def test_an_experiment_whose_gold_fails_says_nothing_of_the_functions_that_it_needs(code: Path) -> None:
+    (code / "run.py").write_text("import absent\n")
+    whole = {"name": "whole", "command": "python -c 'import stats; print(\"first =\", stats.first([2]))'"}
+    experiments = [
+        {"name": "run", "command": "python run.py", "result": [MEAN]},
+        {**whole, "result": [FIRST]},
+    ]
+    _, data = verify(code, ["mean", "first"], experiments=experiments, status=1)
+    assert set(verdicts(data).values()) == {"gold_fails"}
+    texts = [(one["kind"], one["text"].rpartition(": ")[2]) for one in data["findings"]]
+    assert texts == [
+        ("gold_fails", "No module named 'absent'"),
+        ("not_executed", "`whole` needs it, but does not execute it"),
+    ]
+
+
 MISSING = {
     "data": ("cat data.csv", 1, "cat: data.csv: No such file or directory"),
     "module": ("python -c 'import own'", 1, "ModuleNotFoundError: No module named 'own'"),

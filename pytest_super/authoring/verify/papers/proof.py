@@ -73,6 +73,7 @@ class FunctionProof:
     executed_by: list[str] = field(default_factory=list)
     """The experiments that need it and have executed it."""
     not_executed_by: list[str] = field(default_factory=list)
+    """The others that need it and that gold passes."""
     passing_stubs: list[str] = field(default_factory=list)
     """Stubs with which all its experiments pass."""
     unaffected: list[str] = field(default_factory=list)
@@ -124,7 +125,7 @@ def prove(code: Originals, runs: Runs, *, epochs: int, logs: Path, sample: int |
         seed_failures=failures_of(paper, seeded),
         disagreements=disagreements_of(paper),
         proposals=[proposal_of(one, outcomes.get((VARY, index))) for index, one in unvaried(paper)],
-        functions=[prove_function(paper, place, outcomes, gold_verdict(gold)) for place in places],
+        functions=[prove_function(paper, place, outcomes, gold) for place in places],
     )
 
 
@@ -219,21 +220,23 @@ def chosen_places(paper: Task, sample: int | None) -> list[int]:
     return sorted(random.Random(paper.id).sample(places, sample))
 
 
-def prove_function(paper: Task, place: int, outcomes: Mapping[Key, Outcome], gold: Verdict) -> FunctionProof:
-    executed_by: list[str] = []
-    not_executed_by: list[str] = []
-    for index, one in needing(paper, place):
-        (executed_by if place in outcomes[PROBES, index].executed else not_executed_by).append(one.name)
+def prove_function(
+    paper: Task, place: int, outcomes: Mapping[Key, Outcome], gold: Sequence[Outcome]
+) -> FunctionProof:
+    needed_by = needing(paper, place)
+    executed_by = [one.name for index, one in needed_by if place in outcomes[PROBES, index].executed]
+    # An experiment that fails anyway executes nothing after its failure.
+    working = [one for _, one in needed_by if all(run.passed(one) for run in gold)]
     passing: list[str] = [stub for stub in STUBS if outcomes[stub, place].passes]
     raising = outcomes["raise", place]
     return FunctionProof(
         id=function_ids(paper)[place],
         target=paper.functions[place].target,
-        verdict=verdict_of(gold, executed_by, passing),
+        verdict=verdict_of(gold_verdict(gold), executed_by, passing),
         executed_by=executed_by,
-        not_executed_by=not_executed_by,
+        not_executed_by=[one.name for one in working if one.name not in executed_by],
         passing_stubs=passing,
-        unaffected=[one.name for _, one in needing(paper, place) if raising.passed(one)],
+        unaffected=[one.name for one in working if raising.passed(one)],
     )
 
 
