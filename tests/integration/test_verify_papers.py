@@ -168,6 +168,8 @@ def test_each_verdict_has_its_evidence(code: Path) -> None:
     # It is called after the mean is printed, so only its own exception is seen, and not by this check.
     assert functions["stats.py::first"]["unaffected"] == ["run"]
     assert "not_executed paper: 1 stats.py::unused: no experiment that needs it executes it" in printed
+    counts = "1 valid, 1 not_executed, 2 insensitive; 5 findings"
+    assert printed.endswith(f"paper: 2 gold runs, 4 functions: {counts}\n")
     assert (
         "insensitive paper: 2 stats.py::tolerated: its experiments pass with the stubs raise, none" in printed
     )

@@ -86,7 +86,7 @@ def tolerance_text(spread: Spread) -> str:
     return f"{kind}: {tolerance:.2g}"
 
 
-def proof_lines(proof: PaperProof, findings: Iterable[Finding]) -> Iterator[str]:
+def proof_lines(proof: PaperProof, findings: Sequence[Finding]) -> Iterator[str]:
     """A table of the functions, the findings, and the totals."""
     heads = ["id", "function", "verdict", "experiments"]
     rows = [[one.id, one.target, one.verdict, str(len(one.executed_by))] for one in proof.functions]
@@ -104,7 +104,8 @@ def proof_lines(proof: PaperProof, findings: Iterable[Finding]) -> Iterator[str]
     counts = Counter(one.verdict for one in proof.functions)
     told = ", ".join(f"{count} {verdict}" for verdict, count in counts.items())
     of = f"{counted(proof.gold_runs, 'gold run')}, {counted(len(proof.functions), 'function')}"
-    yield one_line(f"{proof.paper}: {of}: {told}")
+    found = f"; {counted(len(findings), 'finding')}" if findings else ""
+    yield one_line(f"{proof.paper}: {of}: {told}{found}")
 
 
 def proof_data(proof: PaperProof) -> dict[str, object]:
