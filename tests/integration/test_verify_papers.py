@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+import re
 import subprocess
 import sys
 from fnmatch import fnmatch
@@ -294,7 +295,7 @@ def test_a_variation_is_proposed_with_the_values_of_the_original_code(code: Path
     (proposal,) = data["papers"][0]["proposals"]
     assert proposal["command"] == "python run.py --seed 8"
     assert proposal["expected"] == {"mean": 3.125, "drawn": pytest.approx(10 + random.Random("8").random())}
-    assert "proposed: vary: [{command: 'python run.py --seed 8', expected: {\"drawn\": 10." in printed
+    assert 'proposed: vary: [{command: "python run.py --seed 8", expected: {"drawn": 10.' in printed
     vary = [{"command": proposal["command"], "expected": proposal["expected"]}]
     one = {"name": "run", "command": command, "result": [both], "vary": vary}
     printed, data = verify(code, ["mean"], experiments=[one], status=0)
@@ -302,6 +303,30 @@ def test_a_variation_is_proposed_with_the_values_of_the_original_code(code: Path
     vary[0]["expected"]["drawn"] = 11
     printed, _ = verify(code, ["mean"], experiments=[one], status=1)
     assert "paper/gold-0.log): run varied: drawn is 10." in printed
+
+
+@pytest.mark.slow
+def test_a_proposal_is_never_cut(code: Path) -> None:
+    added = "for place in range(12): print('ABCDEFGHIJKL'[place], '=', place + int(sys.argv[-1]))\n"
+    (code / "run.py").write_text(RUN + added)
+    letters = [value(letter, expected=place + 7) for place, letter in enumerate("ABCDEFGHIJKL")]
+    noise = value("noise", interval=[100, 101])
+    one = {"name": "run " * 70 + "it", "command": r"python run.py '\d' 7", "result": [MEAN, *letters, noise]}
+    printed, _ = verify(code, ["mean"], experiments=[one], status=1)
+    (stated,) = re.findall(r"proposed: (vary: .*)", printed)
+    (vary,) = yaml.safe_load(stated)["vary"]
+    assert vary["command"] == r"python run.py '\d' 8"
+    assert vary["expected"]["L"] == 19
+    assert f"flaky   paper: {one['name']}: noise is 100." in printed
+    assert "…" not in printed
+
+
+@pytest.mark.slow
+def test_a_value_that_is_shown_clipped_is_not_proposed(code: Path) -> None:
+    (code / "run.py").write_text(RUN + "print('text =', 'long ' * 20 + sys.argv[1])\n")
+    text = value("text", expected="long " * 20 + "7")
+    printed, _ = verify(code, ["mean"], MEAN, text, status=0, command="python run.py 7")
+    assert "proposed" not in printed
 
 
 @pytest.mark.slow

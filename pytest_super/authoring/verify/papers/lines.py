@@ -11,7 +11,6 @@ from pytest_super.authoring.verify.papers.leaks import paper_leaks
 from pytest_super.authoring.verify.papers.proof import prove
 from pytest_super.authoring.verify.papers.runs import Runs, read_originals
 from pytest_super.authoring.verify.papers.variations import proposal_line
-from pytest_super.authoring.verify.verification import finding_line
 from pytest_super.errors import SuperError
 from pytest_super.report.live_command import LiveCommand
 from pytest_super.report.table import table_lines
@@ -52,7 +51,6 @@ def findings_of(proof: PaperProof) -> Iterator[Finding]:
 
 def findings_of_failures(kind: Kind, paper: str, runs: str, failures: Iterable[Failure]) -> Iterator[Finding]:
     for one in failures:
-        # The log first, because a terminal shows only the beginning of a long line.
         log = f" ({one.log})" if one.log else ""
         text = printable_line(f"{paper}: {runs}{log}: {one.text}")
         yield Finding(kind=kind, task=paper, text=text, facts=asdict(one))
@@ -91,16 +89,17 @@ def proof_lines(proof: PaperProof, findings: Sequence[Finding]) -> Iterator[str]
     heads = ["id", "function", "verdict", "experiments"]
     rows = [[one.id, one.target, one.verdict, str(len(one.executed_by))] for one in proof.functions]
     yield from table_lines([heads, *rows], texts=3)
+    # Whole lines, which can end in what is to be copied into the file.
     for finding in findings:
-        yield finding_line(finding)
+        yield printable_line(f"{finding.kind:<7} {finding.text}")
     for spread in proof.seed_spreads:
         text = spread_text(spread, counted(proof.seeds, "run") + ", each with another seed")
-        yield one_line(f"{proof.paper}: {text}; proposed: {tolerance_text(spread)}")
+        yield printable_line(f"{proof.paper}: {text}; proposed: {tolerance_text(spread)}")
     for one in proof.disagreements:
         text = f"{one.name} is {one.gold_run} by the gold run, which decides, but {one.paper} in the paper"
         yield one_line(f"{proof.paper}: {text}")
     for proposal in proof.proposals:
-        yield one_line(f"{proof.paper}: {proposal_line(proposal)}")
+        yield printable_line(f"{proof.paper}: {proposal_line(proposal)}")
     counts = Counter(one.verdict for one in proof.functions)
     told = ", ".join(f"{count} {verdict}" for verdict, count in counts.items())
     of = f"{counted(proof.gold_runs, 'gold run')}, {counted(len(proof.functions), 'function')}"

@@ -55,11 +55,16 @@ def proposal_of(experiment: Experiment, outcome: Outcome | None) -> Proposal:
     tried = varied(experiment)
     names = [check.key for check in tried.checks]
     # A list is several values, and what is too long is shown clipped.
-    is_whole = len(outcome.values) == len(names) and all(one.found for one in outcome.values)
+    is_whole = len(outcome.values) == len(names) and all(is_shown(one.found) for one in outcome.values)
     differs = any(value.score < 1 for value in outcome.values)
     values = zip(names, outcome.values, strict=False)
     expected = {name: read(value.found) for name, value in values} if is_whole and differs else {}
     return Proposal(experiment=experiment.name, command=tried.command, expected=expected)
+
+
+def is_shown(found: str) -> bool:
+    """Whether there is a value that is shown whole."""
+    return bool(found) and not found.rstrip('"').endswith("…")
 
 
 def read(text: str) -> Any:
@@ -73,7 +78,7 @@ def read(text: str) -> Any:
 def proposal_line(proposal: Proposal) -> str:
     name = f"`{proposal.experiment}` has no hidden variation, so a table of its values passes"
     if proposal.expected:
-        stated = f"{{command: {proposal.command!r}, expected: {json.dumps(proposal.expected)}}}"
+        stated = f"{{command: {json.dumps(proposal.command)}, expected: {json.dumps(proposal.expected)}}}"
         return f"{name}; proposed: vary: [{stated}]"
     if proposal.command:
         return f"{name}; `{proposal.command}` yields no other values: let it take a seed or an argument"
