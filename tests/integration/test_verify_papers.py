@@ -306,6 +306,16 @@ def test_a_variation_is_proposed_with_the_values_of_the_original_code(code: Path
 
 
 @pytest.mark.slow
+def test_the_numbers_of_a_command_are_tried_from_the_last_to_the_first(code: Path) -> None:
+    (code / "run.py").write_text("import stats, sys\nprint('mean =', stats.mean([int(sys.argv[1])]))\n")
+    mean = value("mean", expected=5)
+    _, data = verify(code, ["mean"], mean, status=0, command="python run.py 5 --years 30 --seed=7")
+    (proposal,) = data["papers"][0]["proposals"]
+    assert proposal["command"] == "python run.py 6 --years 30 --seed=7"
+    assert proposal["expected"] == {"mean": 6}
+
+
+@pytest.mark.slow
 def test_a_proposal_is_never_cut(code: Path) -> None:
     added = "for place in range(12): print('ABCDEFGHIJKL'[place], '=', place + int(sys.argv[-1]))\n"
     (code / "run.py").write_text(RUN + added)
@@ -335,7 +345,8 @@ def test_a_value_that_is_shown_clipped_is_not_proposed(code: Path) -> None:
     [
         (
             "python run.py 3",
-            "`python run.py 4` yields no other values: let it take a seed or an argument",
+            "another seed or number in its command yields no other values, or not all of them: "
+            "let it take an argument that changes them",
         ),
         ("python run.py", "its command has no seed and no number: let it take one"),
     ],

@@ -13,7 +13,7 @@ from pytest_super.authoring.verify.gold_run import EXIT as EXIT_LINE
 from pytest_super.authoring.verify.outcome import are_different
 from pytest_super.authoring.verify.papers.failures import failures_of
 from pytest_super.authoring.verify.papers.runs import Trial
-from pytest_super.authoring.verify.papers.variations import proposal_of, varied, varied_command
+from pytest_super.authoring.verify.papers.variations import propose
 from pytest_super.functions.edits import Stub
 from pytest_super.metrics.checking import compared
 from pytest_super.metrics.numbers import is_number
@@ -30,9 +30,9 @@ if TYPE_CHECKING:
     from pytest_super.tasks.paper import Experiment
     from pytest_super.tasks.task import Task
 
-GOLD, SEEDS, EXIT, PROBES, VARY = "gold", "seeds", "exit", "probes", "vary"
+GOLD, SEEDS, EXIT, PROBES = "gold", "seeds", "exit", "probes"
 Key: TypeAlias = "tuple[str, int]"
-"""What is run: GOLD or SEEDS and a seed, EXIT, PROBES or VARY and an experiment, a stub and a function."""
+"""What is run: GOLD or SEEDS and a seed, EXIT, PROBES and an experiment, a stub and a function."""
 STUBS: tuple[Stub, ...] = get_args(Stub)
 Verdict: TypeAlias = Literal["valid", "gold_fails", "flaky", "not_executed", "insensitive"]
 # A proposed tolerance is so many times the largest difference of a gold run from the mean of all.
@@ -124,7 +124,7 @@ def prove(code: Originals, runs: Runs, *, epochs: int, logs: Path, sample: int |
         seed_spreads=spreads_of(seeded),
         seed_failures=failures_of(paper, seeded),
         disagreements=disagreements_of(paper),
-        proposals=[proposal_of(one, outcomes.get((VARY, index))) for index, one in unvaried(paper)],
+        proposals=propose(unvaried(paper), code.files, runs.all),
         functions=[prove_function(paper, place, outcomes, gold) for place in places],
     )
 
@@ -148,18 +148,12 @@ def common_trials(code: Originals, epochs: int, logs: Path) -> dict[Key, Trial]:
         for index, one in enumerate(paper.experiments)
     }
     exits = Trial(what="exits", files=exiting, commands=paper.experiments)
-    variations: dict[Key, Trial] = {
-        (VARY, index): Trial(what=f"a variation of {one.name}", files=files, commands=[varied(one)])
-        for index, one in unvaried(paper)
-        if varied_command(one.command)
-    }
-    return {**gold, **seed_trials(paper, files, epochs, logs), **probes, **variations, (EXIT, 0): exits}
+    return {**gold, **seed_trials(paper, files, epochs, logs), **probes, (EXIT, 0): exits}
 
 
-def unvaried(paper: Task) -> list[tuple[int, Experiment]]:
-    """The experiments without a variation whose values are compared, with their places."""
-    experiments = enumerate(paper.experiments)
-    return [(index, one) for index, one in experiments if one.reported and not one.vary]
+def unvaried(paper: Task) -> list[Experiment]:
+    """The experiments without a variation whose values are compared."""
+    return [one for one in paper.experiments if one.reported and not one.vary]
 
 
 def seed_trials(paper: Task, files: Files, epochs: int, logs: Path) -> dict[Key, Trial]:

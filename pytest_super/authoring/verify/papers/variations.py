@@ -7,10 +7,13 @@ import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from pytest_super.authoring.verify.papers.runs import Trial
 from pytest_super.tasks.paper import SEED_VARIABLE
 
 if TYPE_CHECKING:
-    from pytest_super.authoring.verify.papers.runs import Outcome
+    from collections.abc import Callable, Iterable
+
+    from pytest_super.authoring.verify.papers.runs import Files, Outcome
     from pytest_super.tasks.paper import Experiment
 
 # As the shell would replace it: `${SUPER_SEED:-0}` or `$SUPER_SEED`.
@@ -30,36 +33,42 @@ class Proposal:
     """By the names of checks; empty if it yields the same as the experiment, or not all values."""
 
 
-def varied_command(command: str) -> str:
-    """The command with another seed, or else with another last number; "" if it has neither."""
+def propose(
+    experiments: Iterable[Experiment], files: Files, run: Callable[[Iterable[Trial]], list[Outcome]]
+) -> list[Proposal]:
+    """For each experiment its first varied command that yields other values, else the last that was tried."""
+    todo = [(one, varied_commands(one.command)) for one in experiments]
+    found = {one.name: Proposal(experiment=one.name) for one, _ in todo}
+    while todo := [(one, left) for one, left in todo if left and not found[one.name].expected]:
+        tried = [varied(one, left.pop(0)) for one, left in todo]
+        trials = [Trial(what=f"a variation of {one.name}", files=files, commands=[one]) for one in tried]
+        for one, outcome in zip(tried, run(trials), strict=True):
+            found[one.name] = proposal_of(one, outcome)
+    return list(found.values())
+
+
+def varied_commands(command: str) -> list[str]:
+    """The command with another seed, or else with another number in place of each, the last one first."""
     if SEED.search(command):
-        return SEED.sub(OTHER_SEED, command)
-    numbers = list(WHOLE_NUMBER.finditer(command))
-    if not numbers:
-        return ""
-    last = numbers[-1]
-    return f"{command[: last.start()]}{int(last[0]) + 1}{command[last.end() :]}"
+        return [SEED.sub(OTHER_SEED, command)]
+    numbers = reversed(list(WHOLE_NUMBER.finditer(command)))
+    return [f"{command[: one.start()]}{int(one[0]) + 1}{command[one.end() :]}" for one in numbers]
 
 
-def varied(experiment: Experiment) -> Experiment:
-    """The experiment with the command that is tried, and the checks that can vary."""
+def varied(experiment: Experiment, command: str) -> Experiment:
+    """The experiment with another command, and the checks that can vary."""
     checks = [check for check in experiment.checks if check.has_expected]
-    command = varied_command(experiment.command)
     return experiment.model_copy(update={"command": command, "result": checks, "vary": []})
 
 
-def proposal_of(experiment: Experiment, outcome: Outcome | None) -> Proposal:
-    """`outcome` is None if there is no command to try."""
-    if outcome is None:
-        return Proposal(experiment=experiment.name)
-    tried = varied(experiment)
+def proposal_of(tried: Experiment, outcome: Outcome) -> Proposal:
     names = [check.key for check in tried.checks]
     # A list is several values, and what is too long is shown clipped.
     is_whole = len(outcome.values) == len(names) and all(is_shown(one.found) for one in outcome.values)
     differs = any(value.score < 1 for value in outcome.values)
     values = zip(names, outcome.values, strict=False)
     expected = {name: read(value.found) for name, value in values} if is_whole and differs else {}
-    return Proposal(experiment=experiment.name, command=tried.command, expected=expected)
+    return Proposal(experiment=tried.name, command=tried.command, expected=expected)
 
 
 def is_shown(found: str) -> bool:
@@ -81,5 +90,6 @@ def proposal_line(proposal: Proposal) -> str:
         stated = f"{{command: {json.dumps(proposal.command)}, expected: {json.dumps(proposal.expected)}}}"
         return f"{name}; proposed: vary: [{stated}]"
     if proposal.command:
-        return f"{name}; `{proposal.command}` yields no other values: let it take a seed or an argument"
+        tried = "another seed or number in its command yields no other values, or not all of them"
+        return f"{name}; {tried}: let it take an argument that changes them"
     return f"{name}; its command has no seed and no number: let it take one"
