@@ -11,7 +11,7 @@ from pydantic import ValidationError
 
 from pytest_super.authoring.verify.leaks import values_in
 from pytest_super.authoring.verify.outcome import are_different
-from pytest_super.authoring.verify.papers.proof import Spread
+from pytest_super.authoring.verify.papers.spreads import Spread
 from pytest_super.authoring.verify.papers.variations import read
 from pytest_super.authoring.verify.texts import Text
 from pytest_super.errors import SuperError

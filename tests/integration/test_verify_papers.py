@@ -265,10 +265,11 @@ def test_a_value_that_differs_from_the_papers_is_told_and_fails_gold_only_if_tha
 @pytest.mark.slow
 def test_values_that_differ_between_gold_runs_are_told_with_a_tolerance(code: Path) -> None:
     # The order of a set depends on the hash seed, which gold runs vary.
-    order, noise = value("order", interval=[0, 4]), {**values(noise=100.5), "rel": 0.1}
+    order, noise = value("order", interval=[-99, 99]), {**values(noise=100.5), "rel": 0.01}
     printed, data = verify(code, ["mean"], MEAN, order, noise, status=1)
     assert kinds(data) == {"flaky"}
     assert verdicts(data) == {"mean": "valid"}
+    assert re.search(r"^flaky   paper: run: order is .* in 2 gold runs$", printed, re.MULTILINE)
     assert "flaky   paper: run: noise is 100." in printed
     spreads = {spread["name"]: spread["values"] for spread in data["papers"][0]["spreads"]}
     assert list(spreads) == ["run: order", "run: noise"]
@@ -276,14 +277,19 @@ def test_values_that_differ_between_gold_runs_are_told_with_a_tolerance(code: Pa
 
 
 @pytest.mark.slow
-def test_the_spread_over_seeds_is_told_with_a_tolerance(code: Path) -> None:
-    drawn = value("drawn", expected=10.7, rel=0.2)
-    command = "python run.py ${SUPER_SEED:-7}"
+@pytest.mark.parametrize(
+    ("own", "proposed"), [({"abs": 0.1}, True), ({"abs": 0.2}, False), ({"rel": 0.1}, False)]
+)
+def test_a_tolerance_is_proposed_if_that_of_the_value_is_below_the_spread_over_seeds(
+    code: Path, own: dict[str, float], proposed: bool
+) -> None:
+    drawn = value("drawn", expected=10.4, **own)
+    command = "python run.py ${SUPER_SEED:-0}"
     printed, data = verify(code, ["mean"], MEAN, drawn, status=0, command=command)
     (spread,) = data["papers"][0]["seed_spreads"]
     assert spread["name"] == "run: drawn"
     assert spread["values"] == [10 + random.Random(seed).random() for seed in ("0", "1")]
-    assert "in 2 runs, each with another seed; proposed: rel: 0." in printed
+    assert ("in 2 runs, each with another seed; proposed: rel: 0.017\n" in printed) == proposed
     assert data["papers"][0]["spreads"] == []
 
 

@@ -23,7 +23,8 @@ if TYPE_CHECKING:
 
     from pytest_super.authoring.verify.finding import Kind
     from pytest_super.authoring.verify.papers.failures import Failure
-    from pytest_super.authoring.verify.papers.proof import FunctionProof, PaperProof, Spread
+    from pytest_super.authoring.verify.papers.proof import FunctionProof, PaperProof
+    from pytest_super.authoring.verify.papers.spreads import Spread
     from pytest_super.session.item import ReadyKernel
     from pytest_super.tasks.task import Task
 
@@ -41,7 +42,8 @@ def findings_of(proof: PaperProof) -> Iterator[Finding]:
             kind="weak", task=proof.paper, text=f"{proof.paper}: files that only have `os._exit(0)` pass"
         )
     for spread in proof.spreads:
-        text = f"{proof.paper}: {spread_text(spread, runs)}; {tolerance_text(spread)} would allow for that"
+        allowing = f"; {tolerance_text(spread)} would allow for that" if spread.tolerance else ""
+        text = f"{proof.paper}: {spread_text(spread, runs)}{allowing}"
         yield Finding(kind="flaky", task=proof.paper, text=text)
     seeds = f"with {counted(proof.seeds, 'seed')}"
     yield from findings_of_failures("flaky", proof.paper, seeds, proof.seed_failures)
@@ -92,7 +94,7 @@ def proof_lines(proof: PaperProof, findings: Sequence[Finding]) -> Iterator[str]
     # Whole lines, which can end in what is to be copied into the file.
     for finding in findings:
         yield printable_line(f"{finding.kind:<7} {finding.text}")
-    for spread in proof.seed_spreads:
+    for spread in (one for one in proof.seed_spreads if one.tolerance):
         text = spread_text(spread, counted(proof.seeds, "run") + ", each with another seed")
         yield printable_line(f"{proof.paper}: {text}; proposed: {tolerance_text(spread)}")
     for one in proof.disagreements:

@@ -10,22 +10,22 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal, TypeAlias, get_args
 
 from pytest_super.authoring.verify.gold_run import EXIT as EXIT_LINE
-from pytest_super.authoring.verify.outcome import are_different
 from pytest_super.authoring.verify.papers.failures import failures_of
 from pytest_super.authoring.verify.papers.runs import Trial
+from pytest_super.authoring.verify.papers.spreads import spreads_of
 from pytest_super.authoring.verify.papers.variations import propose
 from pytest_super.functions.edits import Stub
 from pytest_super.metrics.checking import compared
-from pytest_super.metrics.numbers import is_number
 from pytest_super.tasks.combinations import function_ids
 from pytest_super.tasks.paper import SEED_VARIABLE, graded_commands
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
     from pathlib import Path
 
     from pytest_super.authoring.verify.papers.failures import Failure
     from pytest_super.authoring.verify.papers.runs import Files, Originals, Outcome, Runs
+    from pytest_super.authoring.verify.papers.spreads import Spread
     from pytest_super.authoring.verify.papers.variations import Proposal
     from pytest_super.tasks.paper import Experiment
     from pytest_super.tasks.task import Task
@@ -35,23 +35,6 @@ Key: TypeAlias = "tuple[str, int]"
 """What is run: GOLD or SEEDS and a seed, EXIT, PROBES and an experiment, a stub and a function."""
 STUBS: tuple[Stub, ...] = get_args(Stub)
 Verdict: TypeAlias = Literal["valid", "gold_fails", "flaky", "not_executed", "insensitive"]
-# A proposed tolerance is so many times the largest difference of a gold run from the mean of all.
-MARGIN = 3.0
-
-
-@dataclass(frozen=True, kw_only=True)
-class Spread:
-    """A number of the experiments that differs between runs of the original code."""
-
-    name: str
-    values: list[float]
-
-    @property
-    def tolerance(self) -> dict[str, float]:
-        """A tolerance, `rel` or `abs`, within which all of them are, with a margin."""
-        mean = sum(self.values) / len(self.values)
-        largest = MARGIN * max(abs(value - mean) for value in self.values)
-        return {"rel": largest / abs(mean)} if mean else {"abs": largest}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -119,9 +102,9 @@ def prove(code: Originals, runs: Runs, *, epochs: int, logs: Path, sample: int |
         gold_runs=len(gold),
         failures=failures_of(paper, gold),
         exits_pass=outcomes[EXIT, 0].passes,
-        spreads=spreads_of(gold),
+        spreads=spreads_of(paper, gold),
         seeds=len(seeded),
-        seed_spreads=spreads_of(seeded),
+        seed_spreads=spreads_of(paper, seeded),
         seed_failures=failures_of(paper, seeded),
         disagreements=disagreements_of(paper),
         proposals=propose(unvaried(paper), code.files, runs.all),
@@ -240,22 +223,3 @@ def verdict_of(gold: Verdict, executed_by: Sequence[str], passing_stubs: Sequenc
     if not executed_by:
         return "not_executed"
     return "insensitive" if passing_stubs else "valid"
-
-
-def spreads_of(outcomes: Iterable[Outcome]) -> list[Spread]:
-    """The numbers that differ between runs by more than the order of sums explains."""
-    found: dict[str, list[float]] = {}
-    for outcome in outcomes:
-        for value in outcome.values:
-            number = as_number(value.found)
-            if number is not None:
-                found.setdefault(f"{value.command}: {value.name}", []).append(number)
-    return [Spread(name=name, values=values) for name, values in found.items() if are_different(values)]
-
-
-def as_number(text: str) -> float | None:
-    try:
-        number = float(text)
-    except ValueError:
-        return None
-    return number if is_number(number) else None

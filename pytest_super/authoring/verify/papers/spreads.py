@@ -1,0 +1,88 @@
+"""How far numbers of experiments spread over runs of the original code, and the tolerance that they need."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from pytest_super.authoring.verify.outcome import are_different
+from pytest_super.metrics.checking import name_of
+from pytest_super.metrics.numbers import is_number
+from pytest_super.tasks.paper import graded_commands
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from pytest_super.authoring.verify.papers.runs import Outcome
+    from pytest_super.metrics.evidence import GradedValue
+    from pytest_super.tasks.grade import Check
+    from pytest_super.tasks.task import Task
+
+# A proposed tolerance is so many times the largest difference of a run from the mean of all.
+MARGIN = 3.0
+
+
+@dataclass(frozen=True, kw_only=True)
+class Spread:
+    """A number of the experiments that differs between runs of the original code."""
+
+    name: str
+    values: list[float]
+    allowed: float = 0.0
+    """The largest difference that the value's own tolerance allows."""
+
+    @property
+    def mean(self) -> float:
+        return sum(self.values) / len(self.values)
+
+    @property
+    def needed(self) -> float:
+        """A difference from the mean that all of them have, with a margin."""
+        return MARGIN * max(abs(value - self.mean) for value in self.values)
+
+    @property
+    def tolerance(self) -> dict[str, float]:
+        """A tolerance, `rel` or `abs`, that allows for it; empty if the value's own suffices."""
+        if self.allowed >= self.needed:
+            return {}
+        return {"rel": self.needed / abs(self.mean)} if self.mean else {"abs": self.needed}
+
+
+def spreads_of(paper: Task, outcomes: Iterable[Outcome]) -> list[Spread]:
+    """The numbers that differ between runs by more than the order of sums explains."""
+    commands = graded_commands(paper.experiments)
+    checks = {f"{one.label}: {name_of(check)} ": check for one in commands for check in one.checks}
+    found: dict[str, list[float]] = {}
+    allowed: dict[str, float] = {}
+    for outcome in outcomes:
+        for value in outcome.values:
+            number = as_number(value.found)
+            if number is not None:
+                name = f"{value.command}: {value.name}"
+                found.setdefault(name, []).append(number)
+                allowed[name] = allowed_by(checks, name, value)
+    return [
+        Spread(name=name, values=values, allowed=allowed[name])
+        for name, values in found.items()
+        if are_different(values)
+    ]
+
+
+def allowed_by(checks: Mapping[str, Check], name: str, value: GradedValue) -> float:
+    # The name of a value in a list or mapping begins with that of its check.
+    own = max((one for one in checks if f"{name} ".startswith(one)), key=len, default=None)
+    if own is None:
+        return 0.0
+    check = checks[own]
+    if check.interval is not None:
+        low, high = check.interval
+        return (high - low) / 2
+    return max(check.rel * abs(as_number(value.expected) or 0), check.abs)
+
+
+def as_number(text: str) -> float | None:
+    try:
+        number = float(text)
+    except ValueError:
+        return None
+    return number if is_number(number) else None
