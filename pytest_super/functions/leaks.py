@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from pytest_super.functions.definitions import definitions
 from pytest_super.functions.source import PythonSource, SourceError
 from pytest_super.functions.spans import body_text
+from pytest_super.words import named
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
 ALIKE, FEWEST_TOKENS = 0.75, 20
 # A text is named if it has so many of a body's lines, and this portion of them. Short lines do not count.
 FEWEST_LINES, PORTION, SHORTEST_LINE = 2, 0.25, 20
+MOST_NUMBERS = 10
 LARGEST_TEXT = 4 * 2**20
 OLD_FOLDERS = frozenset({".git", ".hg", ".svn", "__pycache__", ".ipynb_checkpoints"})
 OLD = "it can contain the original code: a history, a copy, or a compiled form"
@@ -67,10 +69,14 @@ def tokens_of(code: str) -> list[str]:
 
 def long_lines(text: str) -> Iterator[str]:
     """Lines without the marks that a comment or a quotation puts before them, and with single blanks."""
-    for line in text.splitlines():
+    yield from (line for _, line in numbered_lines(text))
+
+
+def numbered_lines(text: str) -> Iterator[tuple[int, str]]:
+    for number, line in enumerate(text.splitlines(), 1):
         plain = " ".join(line.strip().lstrip("#>*").split())
         if len(plain) >= SHORTEST_LINE:
-            yield plain
+            yield number, plain
 
 
 def find_leaks(folder: Path, gold: Iterable[Gold]) -> Iterator[Leak]:
@@ -96,12 +102,17 @@ def leaks_of_file(name: str, path: Path, gold: list[Gold]) -> Iterator[Leak]:
     found = list(copies(name, data, gold)) if path.suffix == ".py" else []
     yield from found
     text = data.decode("utf-8", "replace")
-    lines = set(long_lines(notebook_text(text) if path.suffix == ".ipynb" else text))
+    is_notebook = path.suffix == ".ipynb"
+    lines = list(numbered_lines(notebook_text(text) if is_notebook else text))
     copied = {leak.target for leak in found}
     for one in gold:
-        common = len(one.lines & lines)
-        if one.target not in copied and common >= max(FEWEST_LINES, PORTION * len(one.lines)):
-            yield Leak("lines", name, one.target, f"it has {common} of the {len(one.lines)} long lines")
+        common = {line for _, line in lines} & one.lines
+        if one.target not in copied and len(common) >= max(FEWEST_LINES, PORTION * len(one.lines)):
+            numbers = [str(number) for number, line in lines if line in common]
+            # The lines of a notebook's cells are not those of its file.
+            where = "" if is_notebook else f": lines {named(numbers, MOST_NUMBERS)}"
+            detail = f"it has {len(common)} of the {len(one.lines)} long lines{where}"
+            yield Leak("lines", name, one.target, detail)
 
 
 def notebook_text(text: str) -> str:

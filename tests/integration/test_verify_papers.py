@@ -417,6 +417,41 @@ def test_what_gives_code_or_values_away_is_named(
     assert leak in printed
 
 
+REPEATED = """
+
+def spread(values):
+    checked = sorted(value for value in values)
+    if len(checked) < 2:
+        raise ValueError("needs two values")
+    largest_of_all = checked[-1] - checked[0]
+    smallest_of_all = 0 * min(min(values), max(values), 12)
+    return largest_of_all + smallest_of_all + sum([0, 0, 0])
+
+
+def middle(values):
+    checked = sorted(value for value in values)
+    if len(checked) < 2:
+        raise ValueError("needs two values")
+    return checked[len(checked) // 2]
+"""
+
+
+@pytest.mark.slow
+def test_lines_of_a_body_are_named_as_in_the_repository_unless_they_are_boilerplate(code: Path) -> None:
+    again = REPEATED[REPEATED.index("def middle") :].replace("middle", "centre")
+    (code / "run.py").write_text(
+        "import stats\nprint('mean =', stats.middle([1, 3, 4]) + stats.spread([1, 2]))\n"
+    )
+    names = ["spread", "middle"]
+    (code / "stats.py").write_text(REPEATED)
+    printed, _ = verify(code, names, value("mean", expected=4), status=1)
+    # Of `middle`, which is below the masked body.
+    assert "paper: stats.py: it has 3 of the 6 long lines: lines 13, 14, 15 (stats.py::spread)" in printed
+    (code / "stats.py").write_text(REPEATED + again)
+    printed, _ = verify(code, names, value("mean", expected=4), status=1)
+    assert "it has" not in printed
+
+
 @pytest.mark.long
 def test_code_that_the_network_gives_away_is_named(code: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(code.parent / "cache"))

@@ -65,6 +65,13 @@ def test_a_leak_is_found_once_by_its_kind(tmp_path: Path, name: str, text: str, 
     assert {leak.path for leak in found} == {folder if folder in (".git", "__pycache__") else name}
 
 
+def test_lines_are_named_by_their_numbers_but_in_notebooks(tmp_path: Path) -> None:
+    notebook = json.dumps({"cells": [{"cell_type": "code", "source": BODY.splitlines(True)}]})
+    (one, other) = leaks(tmp_path, {"a.md": f"As in this code:\n\n{BODY}", "b.ipynb": notebook})
+    assert one.detail == "it has 4 of the 4 long lines: lines 3, 4, 5, 6"
+    assert other.detail == "it has 4 of the 4 long lines"
+
+
 @pytest.mark.parametrize(
     "text",
     [

@@ -5,13 +5,15 @@ from __future__ import annotations
 import sys
 import tarfile
 import tempfile
+from collections import Counter
+from itertools import takewhile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pytest_super.authoring.verify.finding import Finding
 from pytest_super.authoring.verify.leaks import found_in
 from pytest_super.authoring.verify.texts import Text, prefix_texts, repository_texts
-from pytest_super.functions.leaks import find_leaks, gold_of
+from pytest_super.functions.leaks import find_leaks, gold_of, long_lines
 from pytest_super.functions.repository import masked_files
 from pytest_super.grading.collected import CollectionError, collect
 from pytest_super.metrics.distinctive import distinctive_values
@@ -23,13 +25,16 @@ from pytest_super.store.json_lines import disk_errors
 from pytest_super.tasks.combinations import Items
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
 
     from pytest_super.authoring.verify.papers.runs import Originals
     from pytest_super.functions.leaks import Leak
     from pytest_super.kernel.client import Kernel
     from pytest_super.session.item import ReadyKernel
     from pytest_super.tasks.task import Task
+
+# A line with so many places in the files with functions is boilerplate.
+OFTEN = 3
 
 
 def paper_leaks(code: Originals, start: Callable[[Task], ReadyKernel]) -> Iterator[Finding]:
@@ -93,19 +98,39 @@ def code_leaks(code: Originals, tree: Path) -> Iterator[Finding]:
     """Leaks of the functions: in files without any, and in the others as each function is masked."""
     paper = code.paper
     masked = {one.target: masked_files(code.folder, [one.target])[one.file] for one in paper.functions}
-    gold = {target: gold_of(target, file.functions[0].body) for target, file in masked.items()}
+    common = boilerplate(code.files.values())
+    gold = {
+        target: one._replace(lines=one.lines - common)
+        for target, file in masked.items()
+        for one in [gold_of(target, file.functions[0].body)]
+    }
     for path in code.files:
         (tree / code.folder.name / path).unlink(missing_ok=True)
     for leak in find_leaks(tree, gold.values()):
         yield finding_of(paper, leak)
     for one in paper.functions:
         with tempfile.TemporaryDirectory() as name:
-            for path, data in {**code.files, one.file: masked[one.target].data}.items():
+            changed = with_lines_of(code.files[one.file], masked[one.target].data)
+            for path, data in {**code.files, one.file: changed}.items():
                 place = Path(name, path)
                 place.parent.mkdir(parents=True, exist_ok=True)
                 place.write_bytes(data)
             for leak in find_leaks(Path(name), [gold[one.target]]):
                 yield finding_of(paper, leak)
+
+
+def boilerplate(files: Iterable[bytes]) -> frozenset[str]:
+    """Lines that are in the files so often that they give no body away."""
+    counts = Counter(line for data in files for line in long_lines(data.decode("utf-8", "replace")))
+    return frozenset(line for line, count in counts.items() if count >= OFTEN)
+
+
+def with_lines_of(original: bytes, masked: bytes) -> bytes:
+    """The masked file, with blank lines behind the stub, so that its lines have the original's numbers."""
+    before, after = original.splitlines(keepends=True), masked.splitlines(keepends=True)
+    pairs = zip(reversed(before), reversed(after), strict=False)
+    end = len(after) - sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], pairs))
+    return b"".join([*after[:end], b"\n" * (len(before) - len(after)), *after[end:]])
 
 
 def finding_of(paper: Task, leak: Leak) -> Finding:
