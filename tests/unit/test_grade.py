@@ -383,6 +383,17 @@ def test_one_pattern_yields_many_values_each_by_its_own_name() -> None:
     assert found["7 XX-F"].why == why
 
 
+def test_entries_share_a_pattern_each_with_its_own_names_and_tolerance() -> None:
+    entries = [
+        {"regex": NAMED, "expected": {"1 GG-F": 100}, "rel": 0.05},
+        {"regex": NAMED, "expected": {"1 GN-F": 100}, "rel": 0.01},
+    ]
+    graded = GradedCommand.model_validate({"command": "true", "result": entries})
+    output = "situation 1\nGG-F: 104\nGN-F: 104\n"
+    found = values_of(graded, CommandRun(output=output), lambda _: b"")
+    assert [(one.name, one.score) for one in found] == [("1 GG-F", 1), ("1 GN-F", 0)]
+
+
 def test_of_equal_names_the_last_counts() -> None:
     output = "GG-F: 1\nGN-F: 7\nxGG-F: 3\nGG-F: 2\n"
     found = named({"pattern": NAMED["pattern"]}, {"GG-F": 2, "GN-F": 7}, output)
