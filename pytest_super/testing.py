@@ -109,7 +109,7 @@ class FakeKernel:
         """Nothing to do: the kernel is always ready."""
 
     def pass_on_variables(self) -> None:
-        """Nothing to do: there are no programs."""
+        """Does nothing: programs are not simulated."""
 
     def execute(
         self, code: str, *, timeout: float | None = None, listener: Callable[[str], None] | None = None

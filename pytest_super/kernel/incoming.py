@@ -107,7 +107,7 @@ CALL = variant(
     },
 )
 CONTROL: dict[str, Kind] = {
-    # The key is empty if there is no kernel yet.
+    # The key is empty until a kernel starts.
     "hello": Kind(record(key=KEY, observes=optional(flag))),
     "pong": Kind(record()),
     "died": Kind(record(why=CAUSE)),

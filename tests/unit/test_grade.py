@@ -375,7 +375,7 @@ def test_one_pattern_yields_many_values_each_by_its_own_name() -> None:
     expected = {f"{block} XX-F": float(f"{block}.4e-05") for block in range(1, 7)}
     expected |= {"1 GG-F": 2, "7 XX-F": 1}
     found = {one.name: one for one in named(NAMED, {**expected, "2 NN-F": "2.3e-05"}, output)}
-    # Names that nobody asked for are no values.
+    # Other names are ignored.
     assert len(found) == 9
     assert {name for name, one in found.items() if one.score < 1} == {"1 GG-F", "7 XX-F"}
     assert found["1 GG-F"].found == "1e-05"
