@@ -26,7 +26,7 @@ PARTS = ("functions.jsonl", "experiments.jsonl", "code", "paper.txt")
 RECORD = "autoexperiment.import.json"
 TRY_LINE = (
     "No code was run, so experiments can need more than their commands show: --try 30 runs each of them for "
-    "at most 30 s in a sandbox, and names what they look for in vain"
+    "at most 30 s in a sandbox, and names what is missing"
 )
 
 

@@ -1,4 +1,4 @@
-"""Records what Python programs look for in vain: files, modules, programs, and hosts of a network.
+"""Records what Python programs need and do not find: files, modules, programs, and hosts of a network.
 
 A `.pth` file among the packages of a sandbox makes every Python there import it from 3.8 on. It acts if
 VARIABLE names a file, which then gets a line `KIND<tab>NAME` for each.
