@@ -50,6 +50,12 @@ def printable_line(text: str) -> str:
     return printable(text.replace("\n", " | "))
 
 
+def exit_code(status: int) -> int:
+    """The exit code in a wait status, as `subprocess` has it: -N for the signal N."""
+    # Not by `os.waitstatus_to_exitcode`, which raises for statuses that no system reports.
+    return status >> 8 if status % 256 == 0 else -(status % 128)
+
+
 def exit_words(code: int) -> str:
     """How a program ended, by its exit code as `subprocess` has it."""
     return f"exit code {code}" if code >= 0 else f"signal {-code}"

@@ -62,10 +62,8 @@ def values_of(command: GradedCommand, run: CommandRun, read: Read) -> list[Grade
 
 
 def is_unexplained(check: Check, value: GradedValue, run: CommandRun) -> bool:
-    """Whether there is no value, a test could not run, the exit code is wrong, or the command failed.
-
-    With a wrong test, it fails in any case.
-    """
+    """Whether only the end of the command explains the value: it is missing, or the command failed."""
+    # A test that is wrong makes its command fail in any case.
     has_failed = bool(run.exit_code) and check.source != "junit"
     return value.score < 1 and (
         bool(value.why) or value.found == ERROR or check.source == "exit" or has_failed
@@ -163,6 +161,7 @@ def last_match(wanted: RegexValue, text: str, where: str, name: str | None = Non
     Raises NoValue.
     """
     try:
+        # Not by `has_names`: an exported grader has the fields alone.
         if "name" in re.compile(wanted.pattern).groupindex:
             return last_named(wanted, text, where, str(name))
         found = next(iter(deque(matches(wanted.pattern, text), maxlen=1)), None)

@@ -71,7 +71,7 @@ class LiveKernel:
     # Life
 
     def start(self, seconds: float, *, with_kernel: bool) -> None:
-        """Start the bridge, and return when the kernel runs cells. Raises InfrastructureError."""
+        """Return when the bridge works and its kernel, if any, runs cells. Raises InfrastructureError."""
         self._has_kernel = with_kernel
         self._link.start(with_kernel=with_kernel)
         if with_kernel:

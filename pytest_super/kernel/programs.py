@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import codecs
 import json
-import os
 import threading
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -12,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from pytest_super.kernel.cell import CellResult, Outcome, SandboxLostError
 from pytest_super.kernel.output import CellOutput
 from pytest_super.kernel.running_cell import Listeners, Running
-from pytest_super.words import exit_words
+from pytest_super.words import exit_code, exit_words
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -117,13 +116,16 @@ class RunningProgram(Running):
         self.listener = listener
         self.is_over = False
         self._error = ""
+        # None also for a program that was not started.
         self._exit_code: int | None = None
         self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
 
     def receive(self, fields: dict[str, Any], printed: bytes, now: float) -> str:
         """Accept what it has printed, or its end; returns the text."""
         if "error" in fields:
-            self._error, self._exit_code = fields["error"] or "", exit_code(fields["status"])
+            status = fields["status"]
+            self._exit_code = None if status is None else exit_code(status)
+            self._error = fields["error"] or ""
             self.is_over = True
             self.stop(now)
         text = self._decoder.decode(printed, final=self.is_over)
@@ -139,10 +141,3 @@ class RunningProgram(Running):
 
     def result(self, outcome: Outcome, detail: str, now: float) -> CellResult:
         return replace(super().result(outcome, detail, now), exit_code=self._exit_code)
-
-
-def exit_code(status: int | None) -> int | None:
-    """-N for the signal N; None for a program that was not started."""
-    if status is None:
-        return None
-    return -os.WTERMSIG(status) if os.WIFSIGNALED(status) else os.WEXITSTATUS(status)

@@ -84,7 +84,8 @@ def best_by_execution(trials: Sequence[TrialResult]) -> list[TrialResult]:
     """
     found = [values_of(trial) for trial in trials]
     ranks = [(len(one), sum(agree(one, other) for other in found)) for one in found]
-    return [trial for trial, rank in zip(trials, ranks, strict=True) if rank == max(ranks)]
+    best = max(ranks)
+    return [trial for trial, rank in zip(trials, ranks, strict=True) if rank == best]
 
 
 def values_of(trial: TrialResult) -> dict[tuple[str, str], str]:

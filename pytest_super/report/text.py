@@ -14,7 +14,7 @@ from pytest_super.metrics.submitted import SUBMITTED
 from pytest_super.metrics.suspect import SUSPECT
 from pytest_super.store.results import RUNNING
 from pytest_super.store.trajectory import MANY_REPEATS
-from pytest_super.words import exit_words, named, printable_line, shortened
+from pytest_super.words import exit_code, exit_words, named, printable_line, shortened
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -182,10 +182,7 @@ def script_state(result: TrialResult) -> str:
 
 
 def status_words(status: int | None) -> str:
-    if status is None:
-        return "status unknown"
-    # Not by `os.waitstatus_to_exitcode`, which raises for statuses that no system reports.
-    return exit_words(status >> 8 if status % 256 == 0 else -(status % 128))
+    return "status unknown" if status is None else exit_words(exit_code(status))
 
 
 STOPS = {
