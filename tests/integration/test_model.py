@@ -77,7 +77,7 @@ def gateways(project: Project) -> list[int]:
     found = []
     for path in Path("/proc").glob("[0-9]*/cmdline"):
         try:
-            words = path.read_text().split("\0")
+            words = path.read_text(errors="replace").split("\0")
         except OSError:
             continue
         if "pytest_super.model.gateway" in words and Path(words[-2]).name == run:

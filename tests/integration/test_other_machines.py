@@ -37,7 +37,7 @@ def gateways():
     run = Path(".super/runs/latest").resolve().name
     for path in glob.glob("/proc/[0-9]*/cmdline"):
         try:
-            words = Path(path).read_text().split("\\0")
+            words = Path(path).read_text(errors="replace").split("\\0")
         except OSError:
             continue
         if "pytest_super.model.gateway" in words and Path(words[-2]).name == run:
