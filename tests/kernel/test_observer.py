@@ -162,7 +162,7 @@ def test_background_process_is_reported_when_it_has_ended(kernel: Kernel) -> Non
 
 
 def test_process_that_calls_exec_is_two(kernel: Kernel) -> None:
-    kernel.write_file("execs.py", b"import os, time; time.sleep(1); os.execvp('sleep', ['sleep', '1'])")
+    kernel.write_file("execs.py", b"import os, time; time.sleep(1); os.execvp('sleep', ['sleep', '2'])")
     begin = time.monotonic()
     (process,) = named(kernel.execute("!python execs.py"), "execs.py")
     assert process.replaced
