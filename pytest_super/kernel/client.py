@@ -24,9 +24,9 @@ from pytest_super.kernel.files import (
     FileSearch,
     write_archive,
 )
-from pytest_super.kernel.incoming import CHUNK
 from pytest_super.kernel.live import LiveKernel
 from pytest_super.kernel.sandbox import require_running, writable_of
+from pytest_super.kernel.schema import CHUNK
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence

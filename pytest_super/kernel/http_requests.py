@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pytest_super.errors import InfrastructureError
-from pytest_super.kernel.incoming import MAX_BODIES, PIECE
+from pytest_super.kernel.schema import MAX_BODIES, PIECE
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence

@@ -7,7 +7,7 @@ import time
 from typing import TYPE_CHECKING, Any, Protocol
 
 from pytest_super.kernel.delivery import bridge_program, launcher
-from pytest_super.kernel.files import FileChannel
+from pytest_super.kernel.file_requests import FileChannel
 from pytest_super.kernel.http_requests import HttpChannel
 from pytest_super.kernel.incoming import Incoming
 from pytest_super.kernel.inside import frames

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any
 
 from pytest_super.errors import InfrastructureError
 from pytest_super.kernel.cell import CellResult, CellStateError, Outcome, SandboxLostError
-from pytest_super.kernel.incoming import CAUSE
 from pytest_super.kernel.inside import frames
 from pytest_super.kernel.link import Link
 from pytest_super.kernel.output import CellOutput, output_text
 from pytest_super.kernel.running_cell import OUTPUT_KINDS, Listeners, Probe, RunningCell, execute_request
+from pytest_super.kernel.schema import CAUSE
 
 if TYPE_CHECKING:
     from collections.abc import Callable

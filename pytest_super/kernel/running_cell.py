@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from pytest_super.kernel.cell import CellResult, Outcome
-from pytest_super.kernel.incoming import OUTPUT
 from pytest_super.kernel.inside import frames
 from pytest_super.kernel.output import CellOutput, readable
+from pytest_super.kernel.schema import OUTPUT
 
 if TYPE_CHECKING:
     from collections.abc import Callable

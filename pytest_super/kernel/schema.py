@@ -1,244 +1,172 @@
-"""The types of values that a sandbox sends: each returns a value within its bounds, or raises Misfit."""
+"""The schema of what a sandbox sends: control frames, answers about files, and Jupyter messages."""
 
 from __future__ import annotations
 
-import json
-import math
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, NamedTuple
 
-from pytest_super.kernel.inside.message_size import has_more_values
-from pytest_super.words import printable_line
+from pytest_super.kernel.inside import frames
+from pytest_super.kernel.value_types import (
+    LATEST,
+    LONGEST_NAME,
+    bundle,
+    flag,
+    inner_path,
+    line,
+    listed,
+    mapping,
+    metadata,
+    name,
+    number,
+    one_of,
+    optional,
+    pair,
+    record,
+    text,
+    variant,
+    whole,
+)
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    Type = Callable[[Any], Any]
-
-# Values of one JSON text. The worst, empty objects, take 24 times as much memory as text.
-MOST_VALUES = 2**19
-# Nesting levels of displayed data. Readers of the results, such as `json`, recurse once per level.
-DEPTH = 100
-# Characters of a display's id, a type name or a MIME type. IPython's own display ids have 32.
-LONGEST_NAME = 200
-MOST_MIME_TYPES = 50
-# Times of files and processes are seconds since 1970. Some file systems have times before that.
-LATEST = 2.0**33
-
-
-class Misfit(ValueError):
-    """A value is not of the expected type or exceeds its bounds. The text contains nothing of it."""
-
-
-def read_json(data: bytes, most: int = MOST_VALUES) -> Any:
-    """The JSON value. NaN, which is not JSON but which some kernels send, becomes null. Raises Misfit."""
-    if len(data) > most and has_more_values(data, most):
-        raise Misfit("too many values")
-    try:
-        # As jupyter_client: file names that are not UTF-8 arrive as such bytes.
-        return json.loads(data.decode("utf-8", "replace"), parse_constant=lambda _: None)
-    except (ValueError, RecursionError):
-        raise Misfit("not JSON") from None
-
-
-# Texts
-
-
-def text(most: int, *, is_clipped: bool = False) -> Type:
-    """A text that UTF-8 can encode. A longer one does not fit, or is clipped."""
-
-    def fit(value: Any) -> str:
-        return replace_surrogates(bounded(value, most, is_clipped))
-
-    return fit
-
-
-def line(most: int) -> Type:
-    """A text for messages: clipped, on one line, without control characters."""
-    return lambda value: printable_line(bounded(value, most, is_clipped=True))
-
-
-def name(most: int) -> Type:
-    """The name of a file. Surrogates represent bytes that are not UTF-8, as Python's own functions do it."""
-    return lambda value: bounded(value, most)
-
-
-def inner_path(most: int) -> Type:
-    """The path of a file below a folder, relative to the folder; "" for the folder itself."""
-
-    def fit(value: Any) -> str:
-        path = bounded(value, most)
-        if path.startswith("/") or "\0" in path or ".." in path.split("/"):
-            raise Misfit("not a path below its folder")
-        return path
-
-    return fit
-
-
-def bounded(value: Any, most: int, is_clipped: bool = False) -> str:
-    if not isinstance(value, str):
-        raise Misfit("not text")
-    if len(value) > most and not is_clipped:
-        raise Misfit("too long")
-    return value[:most]
-
-
-def replace_surrogates(value: str) -> str:
-    try:
-        if not value.isascii():
-            value.encode()
-    except UnicodeEncodeError:
-        return value.encode("utf-8", "replace").decode()
-    return value
-
-
-# Numbers and choices
-
-
-def whole(most: int = 2**63, least: int = 0) -> Type:
-    def fit(value: Any) -> int:
-        if not isinstance(value, int) or isinstance(value, bool) or not least <= value <= most:
-            raise Misfit("not a whole number in its bounds")
-        return value
-
-    return fit
-
-
-def number(most: float, least: float = 0.0) -> Type:
-    """A finite number."""
-
-    def fit(value: Any) -> float:
-        if not isinstance(value, (int, float)) or isinstance(value, bool) or not least <= value <= most:
-            raise Misfit("not a number in its bounds")
-        return float(value)
-
-    return fit
-
-
-def flag(value: Any) -> bool:
-    if not isinstance(value, bool):
-        raise Misfit("neither true nor false")
-    return value
-
-
-def one_of(*known: str) -> Type:
-    def fit(value: Any) -> str:
-        if not isinstance(value, str) or value not in known:
-            raise Misfit(f"none of {', '.join(known)}")
-        return value
-
-    return fit
-
-
-# Compounds
-
-
-def optional(inner: Type) -> Type:
-    return lambda value: None if value is None else inner(value)
-
-
-def listed(inner: Type, most: int) -> Type:
-    def fit(value: Any) -> list[Any]:
-        if not isinstance(value, list) or len(value) > most:
-            raise Misfit("not a list in its bounds")
-        return [inner(item) for item in value]
-
-    return fit
-
-
-def pair(first: Type, second: Type) -> Type:
-    def fit(value: Any) -> tuple[Any, Any]:
-        if not isinstance(value, list) or len(value) != 2:
-            raise Misfit("not a pair")
-        return first(value[0]), second(value[1])
-
-    return fit
-
-
-def mapping(key: Type, inner: Type, most: int) -> Type:
-    def fit(value: Any) -> dict[str, Any]:
-        if not isinstance(value, dict) or len(value) > most:
-            raise Misfit("not an object in its bounds")
-        return {key(each): inner(item) for each, item in value.items()}
-
-    return fit
-
-
-def record(**fields: Type) -> Type:
-    """An object with these fields. A missing one is None; unknown ones are left out."""
-
-    def fit(value: Any) -> dict[str, Any]:
-        if not isinstance(value, dict):
-            raise Misfit("not an object")
-        return {field: fit_field(field, inner, value.get(field)) for field, inner in fields.items()}
-
-    return fit
-
-
-def variant(field: str, kinds: dict[str, Type]) -> Type:
-    """An object of a kind that this field names."""
-    kind_of = record(**{field: one_of(*kinds)})
-    return lambda value: kinds[kind_of(value)[field]](value)
-
-
-def fit_field(field: str, inner: Type, value: Any) -> Any:
-    try:
-        return inner(value)
-    except Misfit as misfit:
-        raise Misfit(f"its {field} is {misfit}") from None
-
-
-# Displays
-
-
-def json_value(value: Any, depth: int = DEPTH) -> Any:
-    """Any JSON value: numbers that are not finite become null, as JSON has none."""
-    if isinstance(value, str):
-        return replace_surrogates(value)
-    if isinstance(value, float) and not math.isfinite(value):
-        return None
-    if isinstance(value, (dict, list)) and not depth:
-        raise Misfit("nested too deeply")
-    if isinstance(value, dict):
-        return {replace_surrogates(key): json_value(child, depth - 1) for key, child in value.items()}
-    if isinstance(value, list):
-        return [json_value(child, depth - 1) for child in value]
-    return value
-
-
-def bundle(value: Any) -> dict[str, Any]:
-    """The data of a display, by MIME type: texts, or lists of lines; of JSON types, any value."""
-    if (
-        not isinstance(value, dict)
-        or len(value) > MOST_MIME_TYPES
-        or max(map(len, value), default=0) > LONGEST_NAME
-    ):
-        raise Misfit("not a bundle of MIME types in its bounds")
-    return {
-        replace_surrogates(mime): fit_field(printable_line(mime), mime_data(mime), data)
-        for mime, data in value.items()
-    }
-
-
-def mime_data(mime: str) -> Type:
-    return json_value if mime.endswith("json") else lines
-
-
-def lines(value: Any) -> str:
-    parts = value if isinstance(value, list) else [value]
-    if not all(isinstance(part, str) for part in parts):
-        raise Misfit("not text")
-    return replace_surrogates("".join(parts))
-
-
-def metadata(most: int) -> Type:
-    """An object whose JSON text has at most `most` characters."""
-
-    def fit(value: Any) -> dict[str, Any]:
-        if not isinstance(value, dict):
-            raise Misfit("not an object")
-        fitting: dict[str, Any] = json_value(value)
-        if len(json.dumps(fitting)) > most:
-            raise Misfit("too long")
-        return fitting
-
-    return fit
+    from pytest_super.kernel.value_types import Type
+
+# Bytes of a message's content; the bridge splits or clips what is longer.
+LONGEST_MESSAGE = frames.LONGEST_MESSAGE
+# Bytes of a piece of a file, and of a piece of an HTTP body.
+CHUNK = 2**20
+PIECE = 256 * 2**10
+# Bytes of request bodies in memory at any time; also the most that one body can have.
+MAX_BODIES = 16 * 2**20
+LONGEST_PATH = 1000
+MOST_HEADERS = 100
+# Characters of a cause of death or an error, which code inside can choose, and of a file's name.
+LONGEST_CAUSE = 500
+LONGEST_FILE_NAME = 2**16
+# Values in the list of a folder: 200,000 entries.
+MOST_LISTED = 2**20
+
+
+class Kind(NamedTuple):
+    """A kind of control frame."""
+
+    fields: Type
+    payload: int = 0
+    """The most bytes after its fields."""
+
+
+COUNT, SECONDS, PATH, CAUSE = whole(), number(LATEST), name(LONGEST_FILE_NAME), line(LONGEST_CAUSE)
+INNER_PATH = inner_path(LONGEST_FILE_NAME)
+ID = whole(least=1)
+NAMES = listed(PATH, 10_000)
+KEY = text(LONGEST_NAME)
+
+PROCESS = record(
+    number=ID,
+    pid=ID,
+    arguments=NAMES,
+    executable=optional(PATH),
+    is_python=optional(flag),
+    files=mapping(text(LONGEST_NAME), PATH, 10_000),
+    repositories=optional(NAMES),
+    only=optional(NAMES),
+    changed=optional(flag),
+    kept_lines=optional(number(1.0)),
+    started=SECONDS,
+    ended=optional(SECONDS),
+    stopped=optional(SECONDS),
+    status=optional(whole(2**32)),
+    replaced=optional(flag),
+)
+CALL = variant(
+    "what",
+    {
+        "ask": record(
+            id=ID,
+            what=text(LONGEST_NAME),
+            method=text(LONGEST_PATH),
+            path=text(LONGEST_PATH),
+            size=whole(MAX_BODIES),
+            headers=mapping(text(LONGEST_NAME), text(LONGEST_PATH), MOST_HEADERS),
+        ),
+        **{what: record(id=ID, what=text(LONGEST_NAME)) for what in ("body", "more", "gone")},
+    },
+)
+CONTROL: dict[str, Kind] = {
+    # The key is empty until a kernel starts.
+    "hello": Kind(record(key=KEY, observes=optional(flag))),
+    "pong": Kind(record()),
+    "died": Kind(record(why=CAUSE)),
+    "started": Kind(record(key=KEY)),
+    "printed": Kind(record(id=ID), payload=CHUNK),
+    "ended": Kind(record(id=ID, status=optional(whole(2**16)), error=optional(CAUSE))),
+    "process": Kind(PROCESS),
+    "observed": Kind(record()),
+    "used": Kind(record(seconds=SECONDS)),
+    "data": Kind(record(id=ID), payload=CHUNK),
+    "more": Kind(record(id=ID)),
+    "done": Kind(record(id=ID)),
+    "failed": Kind(record(id=ID, errno=optional(whole(4095)), message=CAUSE)),
+    "listening": Kind(record(port=optional(whole(65535, least=1)), error=optional(CAUSE))),
+    "call": Kind(CALL, payload=PIECE),
+}
+
+# The answers about files, whose JSON texts arrive in pieces.
+FILE_ANSWERS: dict[str, Type] = {
+    "list": listed(
+        record(
+            name=PATH,
+            kind=one_of("file", "folder", "link", "other"),
+            size=COUNT,
+            modified=number(LATEST, least=-LATEST),
+        ),
+        MOST_LISTED,
+    ),
+    "resolve": PATH,
+    "digests": record(
+        files=listed(
+            record(name=INNER_PATH, is_executable=flag, size=COUNT, sha256=text(LONGEST_NAME)), MOST_LISTED
+        ),
+        is_complete=flag,
+    ),
+    "clock": number(LATEST),
+    "changed": record(found=listed(pair(PATH, PATH), 10_000), is_complete=flag),
+    "changes": optional(mapping(INNER_PATH, text(LONGEST_FILE_NAME), 1000)),
+    "search": record(
+        folder=PATH, found=listed(pair(PATH, COUNT), 10_000), files=COUNT, lines=COUNT, is_complete=flag
+    ),
+}
+
+LONG_TEXT = text(LONGEST_MESSAGE)
+DISPLAY = {
+    "data": bundle,
+    "metadata": optional(metadata(4096)),
+    "transient": optional(record(display_id=optional(text(LONGEST_NAME)))),
+}
+ERROR = {"ename": text(LONGEST_NAME, is_clipped=True), "evalue": text(1000, is_clipped=True)}
+VALUE = record(data=optional(record(**{"text/plain": optional(LONG_TEXT)})))
+OUTPUT: dict[str, Type] = {
+    "stream": record(name=one_of("stdout", "stderr"), text=LONG_TEXT),
+    "display_data": record(**DISPLAY),
+    "update_display_data": record(**DISPLAY),
+    "execute_result": record(**DISPLAY, execution_count=optional(COUNT)),
+    "error": record(**ERROR, traceback=listed(LONG_TEXT, 10_000)),
+}
+# Jupyter has more kinds of messages, which we do not use.
+MESSAGES: dict[int, dict[str, Type]] = {
+    frames.SHELL: {
+        "kernel_info_reply": record(),
+        "execute_reply": record(
+            status=one_of("ok", "error", "abort", "aborted"),
+            ename=optional(ERROR["ename"]),
+            evalue=optional(ERROR["evalue"]),
+            user_expressions=optional(record(value=optional(VALUE))),
+        ),
+    },
+    frames.IOPUB: {
+        **OUTPUT,
+        "clear_output": record(wait=bool),
+        "execute_input": record(),
+        "status": record(execution_state=text(LONGEST_NAME)),
+    },
+}
+HEADER = record(msg_type=text(LONGEST_NAME))
+PARENT = record(msg_id=optional(text(LONGEST_NAME)))

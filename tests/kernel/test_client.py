@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from pytest_super.errors import EngineError, InfrastructureError
-from pytest_super.kernel import client, files, link, live
+from pytest_super.kernel import client, file_requests, link, live
 from pytest_super.kernel.cell import Outcome, SandboxLostError
 from pytest_super.kernel.client import Kernel
 from pytest_super.kernel.conformance.support import until
@@ -454,7 +454,7 @@ def test_what_comes_from_earlier_cells_while_one_runs_goes_to_their_listener() -
 
 
 def test_a_sandbox_that_does_not_go_on_with_a_file_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(files, "ANSWER_SECONDS", 0.05)
+    monkeypatch.setattr(file_requests, "ANSWER_SECONDS", 0.05)
     bridge = ScriptedBridge(finish)
     bridge.on_file = do_nothing
     with started(bridge) as kernel:
@@ -464,7 +464,7 @@ def test_a_sandbox_that_does_not_go_on_with_a_file_is_given_up(monkeypatch: pyte
 
 
 def test_an_upload_that_fails_inside_is_that_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(files, "ANSWER_SECONDS", 5)
+    monkeypatch.setattr(file_requests, "ANSWER_SECONDS", 5)
     # More than one piece, so that `tarfile` has data in its buffer when the first one fails.
     (tmp_path / "large").write_bytes(bytes(3 * 2**20))
     bridge = ScriptedBridge(finish)
@@ -481,7 +481,7 @@ class Answering:
     """The sandbox's side of a file channel: answers requests by frames of these kinds, then `done`."""
 
     def __init__(self, *kinds: str) -> None:
-        self.channel = files.FileChannel(self._send_control, lost=RuntimeError, give_up=print)
+        self.channel = file_requests.FileChannel(self._send_control, lost=RuntimeError, give_up=print)
         self.kinds = kinds
         self.accepted: list[bool] = []
 

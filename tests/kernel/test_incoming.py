@@ -13,12 +13,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from jupyter_client.session import Session
 
-from pytest_super.kernel.incoming import LONGEST_MESSAGE, Incoming, Message, file_answer
+from pytest_super.kernel.incoming import Incoming, Message, file_answer
 from pytest_super.kernel.inside import frames
 from pytest_super.kernel.link import Link
 from pytest_super.kernel.output import CellOutput, output_text, readable
 from pytest_super.kernel.running_cell import OUTPUT_KINDS
-from pytest_super.kernel.schema import Misfit, read_json
+from pytest_super.kernel.schema import LONGEST_MESSAGE
+from pytest_super.kernel.value_types import Misfit, read_json
 from tests.kernel.scripted import KEY
 
 if TYPE_CHECKING:

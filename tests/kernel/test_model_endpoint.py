@@ -15,9 +15,10 @@ import pytest
 from pytest_super.kernel import http_requests as calls
 from pytest_super.kernel.conformance.support import started
 from pytest_super.kernel.http_requests import HttpChannel, Reply
-from pytest_super.kernel.incoming import MAX_BODIES, PIECE, Incoming
+from pytest_super.kernel.incoming import Incoming
 from pytest_super.kernel.inside import endpoint
 from pytest_super.kernel.providers.local import LocalSandbox
+from pytest_super.kernel.schema import MAX_BODIES, PIECE
 from tests.waiting import until
 
 if TYPE_CHECKING:
