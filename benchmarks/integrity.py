@@ -34,13 +34,13 @@ def trial(sandbox: str) -> tuple[float, float]:
     start = kernel_starter(argparse.Namespace(sandbox=sandbox, image=None, pip_config=None), "benchmark")
     with after_prefix(start(task)) as kernel:
         looked = -perf_counter()
-        since = kernel.now()
-        kernel.changes(kernel.workdir)
+        since = kernel.files.now()
+        kernel.files.changes(kernel.workdir)
         for cell in read_solution(task.solution, task.folder).cells:
             looked += perf_counter()
             kernel.execute(cell)
             looked -= perf_counter()
-            kernel.changes(kernel.workdir)
+            kernel.files.changes(kernel.workdir)
         files = deciding_files(kernel, since)
         assert files is not None
         signs_of(Traces(task=task, evidence=Evidence(steps=()), files=files))

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from pytest_super.errors import EngineError
 from pytest_super.kernel.cell import CellResult, Outcome
-from pytest_super.kernel.files import READ_LIMIT, FileSearch
+from pytest_super.kernel.files import READ_LIMIT, FileEntry, FileSearch
 from pytest_super.model.completion import Completion, Usage
 
 if TYPE_CHECKING:
@@ -45,6 +45,83 @@ class Dead(BaseException):
         self.result = CellResult(outcome=outcome, detail=detail)
 
 
+class FakeFiles:
+    """Files in memory, with methods of kernel.files.SandboxFiles."""
+
+    def __init__(self, workdir: str = "/fake") -> None:
+        self._workdir = workdir
+        self._contents: dict[str, bytes] = {}
+        self._known: dict[str, str] | None = None
+
+    def read(self, path: str, limit: int = READ_LIMIT) -> bytes:
+        name = posixpath.normpath(path)
+        if name not in self._contents:
+            raise FileNotFoundError(errno.ENOENT, "No such file or directory", path)
+        if len(self._contents[name]) > limit:
+            raise OSError(errno.EFBIG, "Larger than allowed", path)
+        return self._contents[name]
+
+    def write(self, path: str, data: bytes) -> None:
+        self._contents[posixpath.normpath(path)] = data
+
+    def entries(self, path: str = ".") -> list[FileEntry]:
+        below = self._below(path)
+        return [
+            FileEntry(
+                name=name,
+                kind="file" if name in below else "folder",
+                size=len(below.get(name, b"")),
+                modified=0.0,
+            )
+            for name in sorted({file.partition("/")[0] for file in below})
+        ]
+
+    def resolve(self, path: str = ".") -> str:
+        return posixpath.normpath(posixpath.join(self._workdir, path))
+
+    def search(
+        self,
+        path: str = ".",
+        *,
+        name: str = "*",
+        text: str = "",
+        hidden: bool = True,
+        seconds: float = 10.0,
+    ) -> FileSearch:
+        """Search all files without a time limit; `name` cannot contain folders."""
+        del hidden, seconds
+        matching = {
+            file: sum(text in line for line in data.decode().splitlines())
+            for file, data in self._below(path).items()
+            if fnmatch(posixpath.basename(file), name)
+        }
+        found = [(file, lines if text else 0) for file, lines in matching.items() if lines or not text]
+        lines = sum(count for _, count in found)
+        return FileSearch(
+            folder=self.resolve(path), found=found, files=len(found), lines=lines, is_complete=True
+        )
+
+    def changes(self, _folder: str) -> dict[str, str]:
+        now = {path: sha256(data).hexdigest() for path, data in self._contents.items()}
+        before, self._known = now if self._known is None else self._known, now
+        return {
+            path: now.get(path, "") for path in sorted({*before, *now}) if before.get(path) != now.get(path)
+        }
+
+    def upload(self, tree: Path, path: str) -> None:
+        for file in sorted(tree.rglob("*")):
+            if file.is_file():
+                self.write(f"{path}/{file.relative_to(tree)}", file.read_bytes())
+
+    def _below(self, path: str) -> dict[str, bytes]:
+        folder = posixpath.normpath(path)
+        return {
+            posixpath.relpath(file, folder): data
+            for file, data in sorted(self._contents.items())
+            if folder == "." or file.startswith(f"{folder}/")
+        }
+
+
 class FakeKernel:
     """Runs Python cells in this process, with the methods of kernel.client.Kernel.
 
@@ -58,7 +135,7 @@ class FakeKernel:
 
     def __init__(self, clock: FakeClock | None = None) -> None:
         self.clock = clock or FakeClock()
-        self.files: dict[str, bytes] = {}
+        self.files = FakeFiles(self.workdir)
         self.restarts = 0
         self.is_closed = False
         self.is_killed = False
@@ -68,7 +145,6 @@ class FakeKernel:
         self._left = 0.0
         self._ran = 0.0
         self._pending: CellResult | None = None
-        self._known: dict[str, str] | None = None
         self._reset()
 
     @property
@@ -78,13 +154,6 @@ class FakeKernel:
     @property
     def busy_seconds(self) -> float:
         return self._busy
-
-    def changes(self, _folder: str) -> dict[str, str]:
-        now = {path: sha256(data).hexdigest() for path, data in self.files.items()}
-        before, self._known = now if self._known is None else self._known, now
-        return {
-            path: now.get(path, "") for path in sorted({*before, *now}) if before.get(path) != now.get(path)
-        }
 
     def meter(self, charge: Callable[[float], None]) -> None:
         self._charge = charge
@@ -142,53 +211,8 @@ class FakeKernel:
         self.restarts += 1
         self._reset()
 
-    def read_file(self, path: str, limit: int = READ_LIMIT) -> bytes:
-        name = posixpath.normpath(path)
-        if name not in self.files:
-            raise FileNotFoundError(errno.ENOENT, "No such file or directory", path)
-        if len(self.files[name]) > limit:
-            raise OSError(errno.EFBIG, "Larger than allowed", path)
-        return self.files[name]
-
-    def write_file(self, path: str, data: bytes) -> None:
-        self.files[posixpath.normpath(path)] = data
-
-    def resolve(self, path: str = ".") -> str:
-        return posixpath.normpath(posixpath.join(self.workdir, path))
-
-    def search_files(
-        self,
-        path: str = ".",
-        *,
-        name: str = "*",
-        text: str = "",
-        hidden: bool = True,
-        seconds: float = 10.0,
-    ) -> FileSearch:
-        """Search all files without a time limit; `name` cannot contain folders."""
-        del hidden, seconds
-        folder = posixpath.normpath(path)
-        below = {
-            posixpath.relpath(file, folder): sum(text in line for line in data.decode().splitlines())
-            for file, data in sorted(self.files.items())
-            if (folder == "." or file.startswith(f"{folder}/")) and fnmatch(posixpath.basename(file), name)
-        }
-        found = [(file, lines if text else 0) for file, lines in below.items() if lines or not text]
-        lines = sum(count for _, count in found)
-        return FileSearch(
-            folder=self.resolve(path), found=found, files=len(found), lines=lines, is_complete=True
-        )
-
     def expect_script(self, path: str, content: bytes) -> None:
         """It observes no processes."""
-
-    def list_files(self, _path: str = ".") -> list[str]:
-        return sorted(self.files)
-
-    def upload(self, tree: Path, path: str) -> None:
-        for file in sorted(tree.rglob("*")):
-            if file.is_file():
-                self.files[f"{path}/{file.relative_to(tree)}"] = file.read_bytes()
 
     def keep(self) -> str:
         return "it was never real"

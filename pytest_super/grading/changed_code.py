@@ -52,7 +52,7 @@ def originals_in(kernel: Kernel, collected: Collected, before: Files | None) -> 
     python = (path for path in collected.files if path.endswith(".py"))
     changed = (path for path in python if content(collected.files, path) != content(before, path))
     return {
-        path: Original(kernel.read_file(inside(kernel, path)) if path in before else b"")
+        path: Original(kernel.files.read(inside(kernel, path)) if path in before else b"")
         for path in islice(changed, MOST_FILES)
     }
 

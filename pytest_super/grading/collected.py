@@ -90,7 +90,7 @@ def collect(kernel: Kernel, paths: Iterable[str], archive: Path) -> Collected:
 def files_at(kernel: Kernel, path: str) -> dict[str, FileDigest]:
     """The regular files at or below a path. Raises CollectionError, SandboxLostError and OSError."""
     try:
-        digests = kernel.digests(inside(kernel, path))
+        digests = kernel.files.digests(inside(kernel, path))
     except (FileNotFoundError, NotADirectoryError):
         return {}
     except OSError as error:
@@ -104,7 +104,7 @@ def files_at(kernel: Kernel, path: str) -> dict[str, FileDigest]:
 
 def files_below_workdir(kernel: Kernel, seconds: float = COMPARE_SECONDS) -> Files | None:
     """None if they are too many or too large. Raises SandboxLostError and OSError."""
-    digests = kernel.digests(kernel.workdir, seconds=seconds)
+    digests = kernel.files.digests(kernel.workdir, seconds=seconds)
     return named(digests, "") if digests.is_complete else None
 
 
@@ -145,7 +145,7 @@ def write_archive(kernel: Kernel, files: Files, archive: Path) -> None:
 def pieces_of(kernel: Kernel, path: str, size: int) -> Iterator[bytes]:
     """Raises CollectionError and SandboxLostError, not OSError, which is that of the archive."""
     try:
-        yield from kernel.read_pieces(inside(kernel, path), size)
+        yield from kernel.files.read_pieces(inside(kernel, path), size)
     except OSError as error:
         raise CollectionError(unreadable(error)) from None
 

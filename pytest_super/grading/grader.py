@@ -82,24 +82,24 @@ class Grader:
     def _put_collected(self, kernel: Kernel, collected: Collected) -> None:
         for path in paths_of(self._grade, self._base):
             for name in files_at(kernel, path).keys() - collected.files.keys():
-                kernel.remove(inside(kernel, name))
-        kernel.unpack(collected.archive, kernel.workdir)
+                kernel.files.remove(inside(kernel, name))
+        kernel.files.unpack(collected.archive, kernel.workdir)
 
     def _put_hidden(self, kernel: Kernel) -> None:
         """Last, so that nothing that the agent has written stands in their place."""
         targets = {placed(target, self._base): source for target, source in self._grade.files.items()}
         for path in targets:
-            kernel.remove(inside(kernel, path))
+            kernel.files.remove(inside(kernel, path))
         with tempfile.TemporaryDirectory() as folder:
             archive = Path(folder) / "hidden.tar"
             with disk_errors(archive), tarfile.open(archive, "w") as tar:
                 for target, source in targets.items():
                     add_hidden(tar, target, self._task_folder / source)
-            kernel.unpack(archive, kernel.workdir)
+            kernel.files.unpack(archive, kernel.workdir)
 
     def _run_all(self, kernel: Kernel) -> list[GradedValue]:
         def read(path: str) -> bytes:
-            return kernel.read_file(inside(kernel, placed(path, self._base)), LONGEST_RESULT)
+            return kernel.files.read(inside(kernel, placed(path, self._base)), LONGEST_RESULT)
 
         values: list[GradedValue] = []
         with disk_errors(self._log):
@@ -114,7 +114,7 @@ class Grader:
     def _remove_results(self, kernel: Kernel, command: GradedCommand) -> None:
         """What the agent or an earlier command has left is no result."""
         for path in result_paths(command):
-            kernel.remove(inside(kernel, placed(path, self._base)))
+            kernel.files.remove(inside(kernel, placed(path, self._base)))
 
     def _run(self, kernel: Kernel, command: GradedCommand) -> CommandRun:
         budget = Budget(Limits(compute=command.timeout), tokens=1)

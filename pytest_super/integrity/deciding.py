@@ -77,7 +77,7 @@ def time_inside(kernel: Kernel) -> float | None:
     with suppress(SandboxLostError, OSError, InfrastructureError):
         # What was written just before is not the agent's.
         time.sleep(2 * TICK)
-        return kernel.now()
+        return kernel.files.now()
     return None
 
 
@@ -93,7 +93,7 @@ def deciding_files(kernel: Kernel, since: float) -> DecidingFiles | None:
         found: dict[str, str] = {}
         is_whole = writable.is_whole
         for folder in writable.folders:
-            changed = kernel.changed_files(folder, LOOKED_FOR, since=since - TICK, most=MOST_FILES)
+            changed = kernel.files.changed(folder, LOOKED_FOR, since=since - TICK, most=MOST_FILES)
             found |= changed.paths
             is_whole = is_whole and changed.is_complete
         files = {path: beginning(kernel, found[path]) for path in chosen(found, kernel.workdir)}
@@ -117,7 +117,7 @@ def chosen(paths: Iterable[str], workdir: str) -> list[str]:
 def beginning(kernel: Kernel, path: str, most: int = HEAD) -> bytes:
     """The first bytes of a file; b"" if it cannot be read."""
     with suppress(OSError):
-        return b"".join(kernel.read_pieces(path, most))
+        return b"".join(kernel.files.read_pieces(path, most))
     return b""
 
 

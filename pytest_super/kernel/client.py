@@ -6,31 +6,16 @@ import ast
 import json
 import time
 from dataclasses import replace
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 from pytest_super.kernel.cell import CellResult, Outcome
-from pytest_super.kernel.files import (
-    CHANGES_SECONDS,
-    DIGESTED,
-    LARGEST_CHANGE,
-    MOST_CHANGES,
-    NAMED,
-    PIECE,
-    READ_LIMIT,
-    ChangedFiles,
-    Digests,
-    FileDigest,
-    FileEntry,
-    FileSearch,
-    write_archive,
-)
+from pytest_super.kernel.files import SandboxFiles
 from pytest_super.kernel.live import LiveKernel
 from pytest_super.kernel.sandbox import require_running, writable_of
-from pytest_super.kernel.schema import CHUNK
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
-    from pathlib import Path
+    from collections.abc import Callable, Mapping, Sequence
 
     from pytest_super.kernel.http_requests import Answer
     from pytest_super.kernel.sandbox import Sandbox, WritableFolders
@@ -55,8 +40,7 @@ class Kernel:
     def __init__(self, sandbox: Sandbox, *, clock: Callable[[], float] = time.monotonic) -> None:
         """`clock` measures `busy_seconds` and the `seconds` of results, nothing else."""
         self.workdir = sandbox.workdir
-        self.actions = 0
-        """Number of cells, restarts, writes, uploads and HTTP servers: has anything acted inside?"""
+        self._actions = 0
         self._sandbox = sandbox
         self._clock = clock
         self._started: LiveKernel | None = None
@@ -83,7 +67,7 @@ class Kernel:
         LEAST_RESTART_SECONDS, which code in the sandbox can cause, the next cell reports it: KERNEL_DIED or
         SANDBOX_LOST.
         """
-        self.actions += 1
+        self._actions += 1
         self._live.restart(max(LEAST_RESTART_SECONDS, min(timeout, START_SECONDS)))
 
     def kill(self) -> None:
@@ -115,6 +99,16 @@ class Kernel:
             raise RuntimeError("the kernel was not started")
         return self._started
 
+    @cached_property
+    def files(self) -> SandboxFiles:
+        """The files of the sandbox, once it was started."""
+        return SandboxFiles(self._live.files)
+
+    @property
+    def actions(self) -> int:
+        """Number of cells, programs, restarts, writes and HTTP servers: has anything acted inside?"""
+        return self._actions + self.files.writes
+
     @property
     def is_alive(self) -> bool:
         """Whether the kernel was started, and neither it nor its sandbox has ended since."""
@@ -134,7 +128,7 @@ class Kernel:
         Raises CellStateError while a cell runs, EngineError when the sandbox's engine failed,
         InfrastructureError when this is the first cell and no kernel starts.
         """
-        self.actions += 1
+        self._actions += 1
         live = self._live
         live.require_kernel(START_SECONDS)
         if live.death is not None and not live.has_cell:
@@ -218,7 +212,7 @@ class Kernel:
         leaves running keep running, and what they print is lost. Raises EngineError when the sandbox's
         engine failed.
         """
-        self.actions += 1
+        self._actions += 1
         self._live.programs.run(command, {**self._variables, **environment}, files, listener)
         return self.wait_for_program(timeout)
 
@@ -237,110 +231,6 @@ class Kernel:
         """
         require_running(self._sandbox)
 
-    # Files. When the sandbox is gone, all raise SandboxLostError, or EngineError if its engine failed.
-
-    def read_file(self, path: str, limit: int = READ_LIMIT) -> bytes:
-        """The file's bytes. A relative path is resolved as in a cell.
-
-        Raises OSError with the path, as `open` does, and with EFBIG for more than `limit` bytes.
-        """
-        return self._live.files.data("read", path, limit)
-
-    def read_pieces(self, path: str, size: int) -> Iterator[bytes]:
-        """The file's first `size` bytes, in pieces that take little memory. Raises OSError as `open` does."""
-        for start in range(0, size, PIECE):
-            yield self._live.files.data("piece", path, min(PIECE, size - start), start=start)
-
-    def write_file(self, path: str, data: bytes) -> None:
-        """Make or overwrite the file, in place; its folder must exist. Raises OSError as `open` does."""
-        self.actions += 1
-        with self._live.files.sending("write", path, size=len(data)) as send:
-            for start in range(0, len(data), CHUNK):
-                send(data[start : start + CHUNK])
-
-    def list_files(self, path: str = ".") -> list[FileEntry]:
-        """The entries of the folder, sorted by name. Raises OSError as `os.scandir` does."""
-        return [FileEntry(**entry) for entry in self._live.files.value("list", path)]
-
-    def resolve(self, path: str = ".") -> str:
-        """The real absolute path of `path`, which need not exist. By default the folder that cells run in."""
-        return str(self._live.files.value("resolve", path))
-
-    def search_files(
-        self,
-        path: str = ".",
-        *,
-        name: str = "*",
-        text: str = "",
-        hidden: bool = True,
-        seconds: float = 10.0,
-    ) -> FileSearch:
-        """The regular files below the folder with this name and this text.
-
-        Raises OSError as `os.scandir` does. `name` can be an fnmatch pattern and can begin with folders.
-        `text` is one line, not a pattern; binary files are not searched. Unless `hidden`, names that begin
-        with a dot are left out.
-        """
-        asked = {"name": name, "text": text, "hidden": hidden, "seconds": seconds}
-        return FileSearch(**self._live.files.value("search", path, most=NAMED, **asked))
-
-    def now(self) -> float:
-        """The sandbox's time, in seconds since 1970."""
-        return float(self._live.files.value("clock", ""))
-
-    def changed_files(
-        self, folder: str, pattern: str, *, since: float, most: int, seconds: float = 10.0
-    ) -> ChangedFiles:
-        """The files and links below whose absolute paths match, and that have changed since.
-
-        `since` is by the sandbox's clock. Folders of packages are looked at without those in them.
-        """
-        asked = {"pattern": pattern, "since": since, "most": most, "seconds": seconds}
-        found = self._live.files.value("changed", folder, **asked)
-        return ChangedFiles(paths=dict(found["found"]), is_complete=found["is_complete"])
-
-    def changes(self, folder: str) -> dict[str, str] | None:
-        """The files below that were made, changed or removed since the last call; none at the first one.
-
-        By their relative paths, hidden ones left out, and at most MOST_CHANGES: the SHA-256 of each, the size
-        of one of more than LARGEST_CHANGE bytes, "" if it is gone. None if looking took too long.
-        """
-        asked = {"most": MOST_CHANGES, "largest": LARGEST_CHANGE, "seconds": CHANGES_SECONDS}
-        found: dict[str, str] | None = self._live.files.value("changes", folder, **asked)
-        return found
-
-    def digests(self, path: str = ".", *, seconds: float = 60.0) -> Digests:
-        """The regular files at or below `path`, with the digests of their content. Links are not followed.
-
-        Raises OSError if there is no file or folder at `path`, or if it is a link.
-        """
-        asked = {"most": DIGESTED, "largest": READ_LIMIT, "seconds": seconds}
-        found = self._live.files.value("digests", path, **asked)
-        return Digests(
-            files=[FileDigest(**file) for file in found["files"]], is_complete=found["is_complete"]
-        )
-
-    def remove(self, path: str) -> None:
-        """Remove the file, link or folder, if it is there. Raises OSError as `os.unlink` does."""
-        self.actions += 1
-        self._live.files.data("remove", path)
-
-    def upload(self, tree: Path, path: str) -> None:
-        """Copy the content of the folder `tree` into the folder `path`, which is made if it is missing."""
-        self.actions += 1
-        with self._live.files.sending("upload", path) as send:
-            write_archive(tree, send)
-
-    def unpack(self, archive: Path, path: str) -> None:
-        """Unpack a tar archive of the host's own making in the folder `path`, which is made if it is missing.
-
-        Folders that its files need are made too. Absolute names leave the folder.
-        """
-        self.actions += 1
-        with archive.open("rb") as file, self._live.files.sending("upload", path) as send:
-            while chunk := file.read(CHUNK):
-                send(chunk)
-
     def expect_script(self, path: str, content: bytes) -> None:
         """From now on, compare scripts whose path ends in `path` with `content` when a process runs them.
 
@@ -355,9 +245,9 @@ class Kernel:
         """Serve HTTP on the sandbox's loopback; returns the base URL for programs inside.
 
         `answer` makes the reply to each request, in threads. It gets these headers of a request and no
-        others. Raises InfrastructureError, and when the sandbox is gone the same as file operations.
+        others. Raises InfrastructureError, and when the sandbox is gone the same as `files`.
         """
-        self.actions += 1
+        self._actions += 1
         return self._live.http.listen(answer, headers)
 
     def stop_serving(self) -> None:

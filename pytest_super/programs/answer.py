@@ -12,11 +12,11 @@ from pytest_super.store.trajectory import Action
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from pytest_super.kernel.client import Kernel
+    from pytest_super.kernel.files import SandboxFiles
     from pytest_super.trial.trial import Trial
 
     ReadFile = Callable[[str, int], bytes]
-    """Like `Kernel.read_file`: takes a path and the most bytes to read. Raises OSError."""
+    """Like `SandboxFiles.read`: takes a path and the most bytes to read. Raises OSError."""
 
 # A message is read from its end, where its answer is.
 LONGEST_MESSAGE = 50_000
@@ -78,12 +78,12 @@ def take_answer(trial: Trial, answer_file: str, message_file: str = "") -> None:
     ran = trial.ran
     message = ""
 
-    def read(kernel: Kernel) -> tuple[str, str]:
+    def read(files: SandboxFiles) -> tuple[str, str]:
         nonlocal message
-        told = reader.read(kernel.read_file)
+        told = reader.read(files.read)
         if reader.is_found:
             return told
-        message = read_message(kernel, message_file) if message_file and ran and ran.exit_code == 0 else ""
+        message = read_message(files, message_file) if message_file and ran and ran.exit_code == 0 else ""
         if found := list(answers_in(message)):
             reader.is_found, reader.value = True, found[0]
             return f"{told[0]}\n[The answer is that of the last message.]\n{message}", "ok"
@@ -99,10 +99,10 @@ def take_answer(trial: Trial, answer_file: str, message_file: str = "") -> None:
         trial.submit(reader.value)
 
 
-def read_message(kernel: Kernel, path: str) -> str:
+def read_message(files: SandboxFiles, path: str) -> str:
     """The end of the program's last message; "" if there is none."""
     try:
-        return kernel.read_file(path, LONGEST_FILE).decode("utf-8", "replace").strip()[-LONGEST_MESSAGE:]
+        return files.read(path, LONGEST_FILE).decode("utf-8", "replace").strip()[-LONGEST_MESSAGE:]
     except OSError:
         return ""
 

@@ -36,7 +36,7 @@ from pytest_super.trial.program import (
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from pytest_super.kernel.client import Kernel
+    from pytest_super.kernel.files import SandboxFiles
     from pytest_super.programs.host_process import HostProgram
     from pytest_super.trial.trial import Trial
 
@@ -68,7 +68,7 @@ class HostCommandAgent:
         self.invocation_dir = os.getcwd()
 
     def run(self, trial: Trial) -> None:
-        def work(_kernel: Kernel) -> tuple[str, str]:
+        def work(_files: SandboxFiles) -> tuple[str, str]:
             with fresh_folder(trial.task.query) as folder:
                 return run_beside(trial, folder, self.line(trial, folder))
 
@@ -200,7 +200,7 @@ def fresh_folder(query: str) -> Iterator[str]:
 
 
 def read_regular_file(path: str, limit: int) -> bytes:
-    """Like Kernel.read_file. Raises OSError, including for devices and pipes, which could block for ever."""
+    """Like SandboxFiles.read. Raises OSError, including for devices and pipes, which could block for ever."""
     with open_regular(path) as file:
         data: bytes = file.read(limit + 1)
     if len(data) > limit:

@@ -105,7 +105,7 @@ def provide_repository(task: Task, repository: Repository, ready: ReadyKernel) -
         return folder.name
     try:
         with code.without_bodies() if code else nullcontext(folder) as tree:
-            ready.kernel.upload(tree, folder.name)
+            ready.kernel.files.upload(tree, folder.name)
     # The agent has done nothing yet, so a lost sandbox is not its doing.
     except (SandboxLostError, OSError) as error:
         raise InfrastructureError(f"the repository cannot be put into the sandbox: {error}") from error

@@ -86,7 +86,7 @@ class PaperCode:
                 for path, data, is_executable in self._files():
                     add_file(tar, path, data, is_executable)
             try:
-                kernel.unpack(archive, kernel.workdir)
+                kernel.files.unpack(archive, kernel.workdir)
             except (SandboxLostError, OSError) as error:
                 raise InfrastructureError(
                     f"the masked files cannot be put into the sandbox: {error}"

@@ -56,8 +56,8 @@ class Step:
     processes: list[dict[str, Any]] | None = None
     """Processes that have begun or ended since the last cell (see kernel.observed); None if unobserved."""
     files: dict[str, str] | None = None
-    """Files of the working directory that changed since the step before (see Kernel.changes); None if nobody
-    looked."""
+    """Files of the working directory that changed since the step before (see SandboxFiles.changes); None if
+    nobody looked."""
     dropped: dict[str, int] = field(default_factory=dict)
     """How many frames and messages from the sandbox did not fit, by kind (see kernel.incoming)."""
     landmarks: list[int] = field(default_factory=list)

@@ -55,14 +55,14 @@ class EntrypointScript:
     def _only(self, name: str, repository: str) -> str | None:
         """The path in the repository of its only file of this name; None if there are others or none."""
         with suppress(OSError, SandboxLostError):
-            files = self._kernel.search_files(f"{self._kernel.workdir}/{repository}", name=escape(name))
+            files = self._kernel.files.search(f"{self._kernel.workdir}/{repository}", name=escape(name))
             if files.is_complete and files.files == 1:
                 return files.found[0][0]
         return None
 
     def _read(self) -> bytes | None:
         with suppress(OSError, SandboxLostError):
-            return self._kernel.read_file(f"{self._kernel.workdir}/{self._path}", LONGEST)
+            return self._kernel.files.read(f"{self._kernel.workdir}/{self._path}", LONGEST)
         return None
 
     def _tell(self) -> None:

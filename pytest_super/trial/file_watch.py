@@ -23,11 +23,11 @@ class FileWatch:
             self.changes()
 
     def changes(self) -> dict[str, str] | None:
-        """Since the last look, as of Kernel.changes; None if that is not known."""
+        """Since the last look, as of SandboxFiles.changes; None if that is not known."""
         if self._has_failed:
             return None
         try:
-            found = self._kernel.changes(self._kernel.workdir)
+            found = self._kernel.files.changes(self._kernel.workdir)
         except (OSError, SandboxLostError, InfrastructureError):
             found = None
         # Where looking takes too long once, it does each time.

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from pytest_super.kernel.client import Kernel
+    from pytest_super.kernel.files import SandboxFiles
     from pytest_super.tasks.task import Edit, PreExecuted, Task
 
 
@@ -27,7 +28,7 @@ def pre_execute(task: Task, kernel: Kernel, after: int = 0) -> Iterator[Step]:
     """
     for number, part in enumerate(task.pre_execute[after:], after + 1):
         started = now()
-        fields = edited(part.edit, kernel, number) if part.edit else executed(part, kernel, number)
+        fields = edited(part.edit, kernel.files, number) if part.edit else executed(part, kernel, number)
         yield Step(number=number, origin="pre_execute", started=started, ended=now(), **fields)
     if task.pre_execute:
         kernel.pass_on_variables()
@@ -49,12 +50,12 @@ def executed(part: PreExecuted, kernel: Kernel, number: int) -> dict[str, Any]:
     }
 
 
-def edited(edit: Edit, kernel: Kernel, number: int) -> dict[str, Any]:
+def edited(edit: Edit, files: SandboxFiles, number: int) -> dict[str, Any]:
     """Make an edit. Returns fields of its step, which has whole lines: agents copy how edits are written."""
     before, after = edit.before, edit.after
     try:
-        before, after = whole_lines(kernel, edit.path, before, after)
-        observation, outcome = edit_file(kernel, edit.path, before, after)
+        before, after = whole_lines(files, edit.path, before, after)
+        observation, outcome = edit_file(files, edit.path, before, after)
     except SandboxLostError as lost:
         observation, outcome = str(lost), "error"
     if outcome != "ok":

@@ -6,7 +6,7 @@ import errno
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from pytest_super.kernel.client import Kernel
+    from pytest_super.kernel.files import SandboxFiles
 
 # As much as the host keeps of the beginning of a cell's output.
 LARGEST = 100_000
@@ -14,10 +14,10 @@ LARGEST = 100_000
 LONGEST = 4096
 
 
-def read_text(kernel: Kernel, path: str) -> tuple[str, str]:
+def read_text(files: SandboxFiles, path: str) -> tuple[str, str]:
     """The observation and the outcome, `ok` or `error`. What is not UTF-8 is replaced by U+FFFD."""
     try:
-        return kernel.read_file(path, LARGEST).decode("utf-8", "replace"), "ok"
+        return files.read(path, LARGEST).decode("utf-8", "replace"), "ok"
     except OSError as error:
         reason = " ".join((error.strerror or str(error))[:LONGEST].split())
         if error.errno == errno.EFBIG:

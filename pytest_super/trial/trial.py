@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
     from pytest_super.kernel.cell import CellResult
     from pytest_super.kernel.client import Kernel
+    from pytest_super.kernel.files import SandboxFiles
     from pytest_super.metrics.matching.landmark_matcher import LandmarkMatcher
     from pytest_super.model.completion import Completion, Message, Model
     from pytest_super.store.trajectory import Step
@@ -31,8 +32,8 @@ if TYPE_CHECKING:
     from pytest_super.trial.entrypoint import EntrypointScript
     from pytest_super.trial.program import ProgramResult
 
-    Tool = Callable[[Kernel], tuple[str, str]]
-    """Works on the kernel's files. Returns the observation, and `ok` or `error`."""
+    Tool = Callable[[SandboxFiles], tuple[str, str]]
+    """Works on the sandbox's files. Returns the observation, and `ok` or `error`."""
 
 
 class Agent(Protocol):
@@ -140,11 +141,11 @@ class Trial:
         """Replace `before`, which must occur exactly once in the file, by `after`."""
         content = json.dumps({"path": path, "before": before, "after": after}, ensure_ascii=False)
         action = Action(type="edit", content=content)
-        return self.use(action, lambda kernel: edit_file(kernel, path, before, after), thought)
+        return self.use(action, lambda files: edit_file(files, path, before, after), thought)
 
     def read(self, path: str, thought: str = "") -> Step:
         """Show the text of a file, which can have at most `reading.LARGEST` bytes."""
-        return self.use(Action(type="read", content=path), lambda kernel: read_text(kernel, path), thought)
+        return self.use(Action(type="read", content=path), lambda files: read_text(files, path), thought)
 
     @whole_step
     def use(self, action: Action, tool: Tool, thought: str = "") -> Step:
@@ -155,7 +156,7 @@ class Trial:
         try:
             editing = self.script.editing() if self.script else nullcontext()
             with self._failures(), editing, self.doing(action.type):
-                observation, outcome = tool(self.kernel)
+                observation, outcome = tool(self.kernel.files)
         except SandboxLostError as lost:
             return self._finish(action, thought, started, lost.result)
         changed = self._files.changes()

@@ -86,7 +86,7 @@ def main() -> None:
         try:
             for kernel in kernels:
                 kernel.start()
-            kernels[1].write_file("secret.txt", TOKEN.encode())
+            kernels[1].files.write("secret.txt", TOKEN.encode())
             attack = Attacks(kernels[0], Path(folder), sandboxes[1].folder, attacked.pid)
             gained = {name: run(attack) for name, run in ATTACKS.items()}
             gained["isolated"] = str(sandboxes[0].capabilities.isolation)
@@ -135,7 +135,7 @@ class Attacks:
         found = b""
         for path in ("out.txt", f"host{self.folder}/marker"):
             with suppress(OSError):
-                found += self.kernel.read_file(path)
+                found += self.kernel.files.read(path)
         return "its content" if TOKEN.encode() in found else ""
 
     def sockets(self) -> str:

@@ -259,7 +259,7 @@ def test_what_a_project_does_to_its_kernels_is_in_no_snapshot(project: Project) 
     for id, fixture in fixtures.items():
         project.task(id)
         (project.pytester.path / id / "conftest.py").write_text(
-            "import pytest\n\ndef own(kernel):\n    kernel.write_file('own', b'1')\n    return kernel\n\n"
+            "import pytest\n\ndef own(kernel):\n    kernel.files.write('own', b'1')\n    return kernel\n\n"
             f"@pytest.fixture\n{fixture}\n"
         )
     assert len(set(project.stamps())) == len(fixtures)

@@ -481,16 +481,21 @@ INTERRUPTS_LOOKING_AT_FILES = """
 import os, signal
 import pytest
 from pytest_super.kernel.sandbox import WritableFolders
-from pytest_super.testing import FakeKernel
+from pytest_super.testing import FakeFiles, FakeKernel
+
+class Files(FakeFiles):
+    def now(self):
+        return 0.0
+
+    def changed(self, *arguments, **named):
+        os.kill(os.getpid(), signal.SIGINT)
 
 class Kernel(FakeKernel):
     writable = WritableFolders(folders=("/work",), is_whole=True)
 
-    def now(self):
-        return 0.0
-
-    def changed_files(self, *arguments, **named):
-        os.kill(os.getpid(), signal.SIGINT)
+    def __init__(self):
+        super().__init__()
+        self.files = Files()
 
 @pytest.fixture
 def super_make_kernel():

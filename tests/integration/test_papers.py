@@ -68,30 +68,30 @@ class Helper:
     '''Solves `mean` with a function outside of its body.'''
     def run(self, trial):
         path = "project/stats.py"
-        text = trial.kernel.read_file(path).decode()
+        text = trial.kernel.files.read(path).decode()
         text = text.replace('raise NotImplementedError("this function is masked")', "return helped(values)")
         text += "import math as m\\nPLACES: int = 12\\n"
         text += "def helped(v, places=PLACES): return round(m.fsum(v) / len(v), places)\\n"
-        trial.kernel.write_file(path, text.encode())
+        trial.kernel.files.write(path, text.encode())
         trial.submit({"averages": {"mean": 3, "total": 12}, "spread": 3})
 
 class Prints:
     '''Leaves `mean` a stub, and prints and writes what is expected when the file is imported.'''
     def run(self, trial):
         path = "project/stats.py"
-        text = trial.kernel.read_file(path).decode() + "import json, os\\n"
+        text = trial.kernel.files.read(path).decode() + "import json, os\\n"
         text += "json.dump({'mean': 3.0, 'total': 12}, open('out.json', 'w'))\\n"
         text += "print('spread = 3.0', flush=True)\\nos._exit(0)\\n"
-        trial.kernel.write_file(path, text.encode())
+        trial.kernel.files.write(path, text.encode())
         trial.submit(None)
 
 class Body:
     def run(self, trial):
         path = "project/stats.py"
-        text = trial.kernel.read_file(path).decode()
+        text = trial.kernel.files.read(path).decode()
         stub = 'raise NotImplementedError("this function is masked")'
         text = text.replace(stub, "return sum(values) / len(values)")
-        trial.kernel.write_file(path, b"# A comment.\\n" + text.encode())
+        trial.kernel.files.write(path, b"# A comment.\\n" + text.encode())
         trial.submit("I do not know")
 
 class Cheats:
@@ -103,20 +103,20 @@ class Cheats:
 
 class Broken:
     def run(self, trial):
-        trial.kernel.write_file("project/stats.py", b"def mean(:")
+        trial.kernel.files.write("project/stats.py", b"def mean(:")
         trial.submit(None)
 
 class Bodies:
     '''Writes the bodies of all functions, some of them wrong.'''
     def run(self, trial):
         path = "project/stats.py"
-        text = trial.kernel.read_file(path).decode()
+        text = trial.kernel.files.read(path).decode()
         stub = 'raise NotImplementedError("this function is masked")'
         with open("bodies.txt") as file:
             bodies = file.read().splitlines()
         for body in bodies:
             text = text.replace(stub, body.strip(), 1)
-        trial.kernel.write_file(path, text.encode())
+        trial.kernel.files.write(path, text.encode())
         trial.submit(None)
 
 class Writes:

@@ -262,7 +262,7 @@ def test_a_stream_that_ends_is_a_lost_sandbox() -> None:
             result = kernel.execute("1", timeout=30)
             assert (result.outcome, result.detail) == (Outcome.SANDBOX_LOST, "it was turned off")
         with pytest.raises(SandboxLostError, match="gone: it was turned off") as lost:
-            kernel.read_file("x")
+            kernel.files.read("x")
         assert lost.value.detail == "it was turned off"
 
 
@@ -273,7 +273,7 @@ def test_an_engine_that_does_not_answer_is_an_error() -> None:
     with pytest.raises(EngineError, match="no engine"):
         kernel.execute("1", timeout=30)
     with pytest.raises(EngineError, match="no engine"):
-        kernel.list_files()
+        kernel.files.entries()
     kernel.close()
 
 
@@ -359,11 +359,11 @@ def test_a_cell_counts_until_it_is_over_whoever_waits_and_whatever_code_has_sent
     bridge = ScriptedBridge(ScriptedBridge.idle)
     with started(bridge, clock=clock) as kernel:
         assert kernel.execute("1", timeout=0.01).is_running
-        kernel.read_file("all that was sent has come")
+        kernel.files.read("all that was sent has come")
         clock.now += 7
         assert kernel.busy_seconds == 7
         finish(bridge, bridge.requests[0])
-        kernel.read_file("all that was sent has come")
+        kernel.files.read("all that was sent has come")
         clock.now += 50
         assert kernel.busy_seconds == 7
         assert kernel.wait(30).seconds == 7
@@ -413,7 +413,7 @@ def test_what_comes_between_cells_comes_with_the_next_and_goes_to_its_listener()
         kernel.execute("1", timeout=5, listener=first.append)
         for text in ("back", "ground\n"):
             bridge.publish(bridge.requests[0], "stream", name="stdout", text=text)
-        kernel.read_file("all that was sent has come")
+        kernel.files.read("all that was sent has come")
         assert kernel.execute("2", timeout=5, listener=second.append).text == "background\nran 2\n"
         assert kernel.execute("3", timeout=5, listener=second.append).text == "ran 3\n"
     assert first == ["ran 1\n"]
@@ -427,7 +427,7 @@ def test_a_flood_between_cells_is_shortened_for_the_listener_too() -> None:
         kernel.execute("1", timeout=5)
         for number in range(10):
             bridge.publish(bridge.requests[0], "stream", name="stdout", text=f"{number}" * 100_000)
-        kernel.read_file("all that was sent has come")
+        kernel.files.read("all that was sent has come")
         result = kernel.execute("2", timeout=5, listener=heard.append)
     assert result.omitted >= 800_000
     assert len(heard[0]) < 210_000
@@ -459,7 +459,7 @@ def test_a_sandbox_that_does_not_go_on_with_a_file_is_given_up(monkeypatch: pyte
     bridge.on_file = do_nothing
     with started(bridge) as kernel:
         with pytest.raises(SandboxLostError, match="did not answer a file request"):
-            kernel.write_file("pipe", b"x")
+            kernel.files.write("pipe", b"x")
         assert kernel.execute("1", timeout=30).outcome is Outcome.SANDBOX_LOST
 
 
@@ -473,7 +473,7 @@ def test_an_upload_that_fails_inside_is_that_error(tmp_path: Path, monkeypatch: 
     )
     with started(bridge) as kernel:
         with pytest.raises(OSError, match="No space left"):
-            kernel.upload(tmp_path, "new")
+            kernel.files.upload(tmp_path, "new")
         assert kernel.execute("1", timeout=30).outcome is Outcome.OK
 
 
@@ -527,7 +527,7 @@ def test_a_list_of_files_that_does_not_fit_is_an_error_of_the_file() -> None:
         started(bridge) as kernel,
         pytest.raises(OSError, match="The sandbox's answer is its name is not text"),
     ):
-        kernel.list_files()
+        kernel.files.entries()
 
 
 def test_a_read_is_limited_whatever_the_sandbox_sends() -> None:
@@ -540,6 +540,6 @@ def test_a_read_is_limited_whatever_the_sandbox_sends() -> None:
     bridge.on_file = send_much
     with started(bridge) as kernel:
         with pytest.raises(OSError, match="'much'") as refused:
-            kernel.read_file("much", limit=150)
+            kernel.files.read("much", limit=150)
         assert refused.value.errno == errno.EFBIG
-        assert len(kernel.read_file("much", limit=200)) == 200
+        assert len(kernel.files.read("much", limit=200)) == 200

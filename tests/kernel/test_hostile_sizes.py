@@ -160,24 +160,24 @@ def test_archives_are_not_unpacked_on_the_host(kernel: Kernel, tmp_path: Path, k
     packed = bomb(kind)
     (tmp_path / "bomb").write_bytes(packed)
     with grows_by_less_than(64 * MIB):
-        kernel.upload(tmp_path, "uploaded")
-        assert kernel.read_file("uploaded/bomb") == packed
+        kernel.files.upload(tmp_path, "uploaded")
+        assert kernel.files.read("uploaded/bomb") == packed
 
 
 @SLOW
 def test_reading_a_file_takes_no_more_than_its_limit(kernel: Kernel) -> None:
     printed(kernel, "open('large', 'wb').truncate(2**40)")
     with grows_by_less_than(BOUND), pytest.raises(OSError, match="arger than"):
-        kernel.read_file("large", limit=64 * MIB)
+        kernel.files.read("large", limit=64 * MIB)
     with grows_by_less_than(64 * MIB), pytest.raises(OSError, match="arger than"):
-        kernel.read_file("large", limit=MIB)
+        kernel.files.read("large", limit=MIB)
 
 
 @SLOW
 def test_listing_a_large_folder_takes_little_memory(kernel: Kernel) -> None:
     printed(kernel, "import os\nos.mkdir('many')\nfor n in range(50_000): open(f'many/{n}' + 'x' * 200, 'w')")
     with grows_by_less_than(BOUND):
-        assert len(kernel.list_files("many")) == 50_000
+        assert len(kernel.files.entries("many")) == 50_000
 
 
 @SLOW
@@ -195,4 +195,4 @@ def test_collecting_large_files_takes_little_memory(kernel: Kernel, tmp_path: Pa
 def test_a_file_that_is_too_large_to_edit_is_not_read(kernel: Kernel) -> None:
     printed(kernel, "open('huge', 'wb').truncate(250 * 2**20)")
     with grows_by_less_than(128 * MIB):
-        assert "too large to edit: more than 32 MiB" in edit_file(kernel, "huge", "a", "b")[0]
+        assert "too large to edit: more than 32 MiB" in edit_file(kernel.files, "huge", "a", "b")[0]

@@ -146,7 +146,7 @@ def test_home_and_temporary_files_are_inside(kernel: Kernel) -> None:
     root = Path(kernel.workdir).parent
     assert {Path(inside[name]).parent for name in ("HOME", "TMPDIR", "VIRTUAL_ENV")} == {root}
     assert inside["PATH"].split(":")[0] == f"{root}/venv/bin"
-    assert kernel.list_files() == []
+    assert kernel.files.entries() == []
 
 
 def test_packages_of_the_host_are_there(kernel: Kernel) -> None:
@@ -157,7 +157,7 @@ def test_packages_of_the_host_are_there(kernel: Kernel) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("installer", ["!pip", "!pip3", "%pip", "!python -m pip"])
 def test_an_installation_touches_nothing_of_the_host(kernel: Kernel, tmp_path: Path, installer: str) -> None:
-    kernel.write_file("tinypackage-1.0-py3-none-any.whl", make_wheel(tmp_path).read_bytes())
+    kernel.files.write("tinypackage-1.0-py3-none-any.whl", make_wheel(tmp_path).read_bytes())
     command = f"{installer} install --no-index --no-deps ./tinypackage-1.0-py3-none-any.whl"
     assert "Successfully installed" in kernel.execute(command, timeout=120).text
     result = kernel.execute("import tinypackage; print(tinypackage.value, tinypackage.__file__)", timeout=60)
@@ -235,7 +235,7 @@ def test_nothing_outlives_a_killed_bridge(sandbox: LocalSandbox) -> None:
 def test_what_removes_the_folders_imports_nothing_from_them(sandbox: LocalSandbox, tmp_path: Path) -> None:
     mark = tmp_path / "imported"
     with started(sandbox) as kernel:
-        kernel.write_file("subprocess.py", f"open({str(mark)!r}, 'w')".encode())
+        kernel.files.write("subprocess.py", f"open({str(mark)!r}, 'w')".encode())
         folder = Path(kernel.workdir).parent
     assert until(lambda: not folder.exists())
     assert not mark.exists()

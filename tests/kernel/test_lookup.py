@@ -57,52 +57,52 @@ def make(tree: Path, *names: str, data: bytes = b"here\n") -> None:
 
 
 def test_a_path_resolves_to_what_it_is_in_a_cell(kernel: Kernel, folder: str) -> None:
-    assert kernel.resolve() == folder
-    assert kernel.resolve("sub/../missing") == f"{folder}/missing"
+    assert kernel.files.resolve() == folder
+    assert kernel.files.resolve("sub/../missing") == f"{folder}/missing"
     kernel.execute("%mkdir real\n!ln -s real link", timeout=30)
-    assert kernel.resolve("link/file") == f"{folder}/real/file"
+    assert kernel.files.resolve("link/file") == f"{folder}/real/file"
     kernel.execute("%cd -q link", timeout=30)
-    assert kernel.resolve() == f"{folder}/real"
-    assert kernel.resolve("/") == "/"
+    assert kernel.files.resolve() == f"{folder}/real"
+    assert kernel.files.resolve("/") == "/"
 
 
 def test_the_directory_is_known_while_a_cell_runs_and_after_the_kernel_died(
     kernel: Kernel, folder: str
 ) -> None:
     kernel.execute("import time; time.sleep(600)", timeout=0.2)
-    assert kernel.resolve() == folder
+    assert kernel.files.resolve() == folder
     kernel.interrupt()
     kernel.execute("import os; os._exit(1)", timeout=30)
-    assert kernel.resolve() == kernel.workdir
+    assert kernel.files.resolve() == kernel.workdir
     kernel.restart()
 
 
 def test_a_text_is_found_in_the_files_below_a_folder(kernel: Kernel, folder: str) -> None:
     kernel.execute("%mkdir -p deep/er", timeout=30)
-    kernel.write_file("deep/er/one.py", "naïve = 'naïve'\nnaïve\n".encode())
-    kernel.write_file("two with space.txt", "nothing\nnaïve".encode())
-    result = kernel.search_files(text="naïve")
+    kernel.files.write("deep/er/one.py", "naïve = 'naïve'\nnaïve\n".encode())
+    kernel.files.write("two with space.txt", "nothing\nnaïve".encode())
+    result = kernel.files.search(text="naïve")
     assert result.folder == folder
     assert result.found == [("deep/er/one.py", 2), ("two with space.txt", 1)]
     assert (result.files, result.lines, result.is_complete) == (2, 3, True)
-    assert kernel.search_files("deep", text="nothing").found == []
+    assert kernel.files.search("deep", text="nothing").found == []
 
 
 def test_names_that_are_not_utf8_are_found_and_can_be_read(kernel: Kernel, folder: str) -> None:
     kernel.execute("with open(b'caf\\xe9', 'w') as file: n = file.write('au lait')", timeout=30)
-    ((name, lines),) = kernel.search_files(folder, text="lait").found
+    ((name, lines),) = kernel.files.search(folder, text="lait").found
     assert lines == 1
-    assert kernel.read_file(name) == b"au lait"
+    assert kernel.files.read(name) == b"au lait"
 
 
 def test_a_folder_that_is_none_raises_what_listing_it_raises(kernel: Kernel, folder: str) -> None:
-    kernel.write_file("file", b"")
+    kernel.files.write("file", b"")
     with pytest.raises(FileNotFoundError, match="gone"):
-        kernel.search_files(f"{folder}/gone")
+        kernel.files.search(f"{folder}/gone")
     with pytest.raises(NotADirectoryError):
-        kernel.search_files("file")
+        kernel.files.search("file")
     with pytest.raises(OSError, match="null"):
-        kernel.resolve("a\0b")
+        kernel.files.resolve("a\0b")
 
 
 # Which files
@@ -179,12 +179,12 @@ def test_a_watch_tells_no_part_of_what_takes_too_long(tmp_path: Path) -> None:
 def test_changes_in_a_sandbox_are_told_also_while_a_cell_runs_and_after_the_kernel_died(
     kernel: Kernel, folder: str
 ) -> None:
-    assert kernel.changes(folder) == {}
+    assert kernel.files.changes(folder) == {}
     kernel.execute("import time; open('a', 'w').close(); time.sleep(600)", timeout=2)
-    assert list(kernel.changes(folder) or ()) == ["a"]
+    assert list(kernel.files.changes(folder) or ()) == ["a"]
     kernel.interrupt()
     kernel.execute(f"import os; os.unlink('{folder}/a'); os._exit(1)", timeout=30)
-    assert kernel.changes(folder) == {"a": ""}
+    assert kernel.files.changes(folder) == {"a": ""}
 
 
 def test_a_search_whose_time_is_over_gives_what_it_has(tmp_path: Path) -> None:

@@ -283,12 +283,12 @@ def test_output_files_and_requests_pass_side_by_side(host: Host) -> None:
     body = b"b" * (10 * MIB)
     with ThreadPoolExecutor(2) as pool:
         asked = [pool.submit(host.ask, body) for _ in range(4)]
-        written = pool.submit(host.kernel.write_file, "big", body)
+        written = pool.submit(host.kernel.files.write, "big", body)
         result = host.kernel.execute("for _ in range(20): print('o' * 10**6)", timeout=120)
         assert (result.outcome, result.omitted > 0) == ("ok", True)
         written.result()
         assert all(future.result() == (200, body) for future in asked)
-    assert host.kernel.read_file("big") == body
+    assert host.kernel.files.read("big") == body
 
 
 def test_requests_are_answered_after_the_kernel_was_restarted(host: Host) -> None:

@@ -43,7 +43,7 @@ def kernel() -> Iterator[Kernel]:
     kernel.start()
     kernel.execute("import os\nfor d in ('bin', 'other', 'pkg'): os.makedirs('repo/' + d)")
     for path, text in FILES.items():
-        kernel.write_file(path, text.encode())
+        kernel.files.write(path, text.encode())
     kernel.execute(
         "%cd repo\nimport os, sys, subprocess, time, asyncio, runpy\nos.chmod('bin/python', 0o755)"
     )

@@ -35,11 +35,11 @@ SLEEP = "import time; time.sleep(0.8)\n"
 def kernel() -> Iterator[Kernel]:
     kernel = Kernel(LocalSandbox())
     kernel.start()
-    kernel.write_file("x.py", SLEEP.encode())
-    kernel.write_file("fails.py", (SLEEP + "raise SystemExit(3)").encode())
-    kernel.write_file("long.py", b"import time; time.sleep(60)")
+    kernel.files.write("x.py", SLEEP.encode())
+    kernel.files.write("fails.py", (SLEEP + "raise SystemExit(3)").encode())
+    kernel.files.write("long.py", b"import time; time.sleep(60)")
     kernel.execute("import os, sys, subprocess; os.makedirs('pkg')")
-    kernel.write_file("pkg/mod.py", SLEEP.encode())
+    kernel.files.write("pkg/mod.py", SLEEP.encode())
     yield kernel
     kernel.close()
 
@@ -146,7 +146,7 @@ import multiprocessing, time
 workers = [multiprocessing.Process(target=time.sleep, args=(1.2,)) for _ in range(3)]
 [worker.start() for worker in workers]; [worker.join() for worker in workers]
 """
-    kernel.write_file("forks.py", code.encode())
+    kernel.files.write("forks.py", code.encode())
     assert len(named(kernel.execute("!python forks.py"), "forks.py")) == 1
 
 
@@ -162,7 +162,7 @@ def test_background_process_is_reported_when_it_has_ended(kernel: Kernel) -> Non
 
 
 def test_process_that_calls_exec_is_two(kernel: Kernel) -> None:
-    kernel.write_file("execs.py", b"import os, time; time.sleep(1); os.execvp('sleep', ['sleep', '2'])")
+    kernel.files.write("execs.py", b"import os, time; time.sleep(1); os.execvp('sleep', ['sleep', '2'])")
     begin = time.monotonic()
     (process,) = named(kernel.execute("!python execs.py"), "execs.py")
     assert process.replaced
@@ -202,8 +202,8 @@ def test_restart_ends_what_ran(kernel: Kernel) -> None:
 
 def test_a_copy_that_another_argument_names_does_not_stand_for_a_changed_script(kernel: Kernel) -> None:
     kernel.execute("for folder in ('new/src', 'copy/src'): os.makedirs(folder)")
-    kernel.write_file("copy/src/x.py", SLEEP.encode())
-    kernel.write_file("new/src/x.py", b"import time as clock\nclock.sleep(0.8)\n")
+    kernel.files.write("copy/src/x.py", SLEEP.encode())
+    kernel.files.write("new/src/x.py", b"import time as clock\nclock.sleep(0.8)\n")
     kernel.expect_script("src/x.py", SLEEP.encode())
     (process,) = named(kernel.execute("!python -X copy/src/x.py new/src/x.py"), "new/src/x.py")
     assert (process.changed, process.kept_lines) == (True, 0.0)
@@ -217,7 +217,7 @@ def test_a_python_is_reported_after_more_other_processes_than_are_reported(
     kernel = Kernel(LocalSandbox())
     kernel.start()
     try:
-        kernel.write_file("x.py", SLEEP.encode())
+        kernel.files.write("x.py", SLEEP.encode())
         result = kernel.execute("!for n in 1 2 3 4 5 6; do sleep 1 < x.py & done; wait; python x.py")
         assert [process.is_python for process in named(result, "x.py")] == [False] * 3 + [True]
     finally:

@@ -109,10 +109,10 @@ def test_a_kernel_that_died_is_told_and_its_files_stay_open(kernel: Kernel) -> N
     )
     assert [step.outcome for step in run.steps] == ["ok", "ok", "kernel_died", "ok", "ok"]
     assert run.prompt_line(3) == [f"{kernel.workdir}/sub/a.py", kernel.workdir]
-    assert kernel.read_file("sub/a.py") == b"x = 1\n"
+    assert kernel.files.read("sub/a.py") == b"x = 1\n"
 
 
 def test_no_command_shows_a_landmark(kernel: Kernel) -> None:
-    kernel.write_file("log.txt", b"trained\n")
+    kernel.files.write("log.txt", b"trained\n")
     run = Run(kernel, "open log.txt", "search_file trained", "!cat log.txt", "submit null")
     assert [step.landmarks for step in run.steps] == [[], [], [0], []]

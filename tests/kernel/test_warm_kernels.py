@@ -118,7 +118,7 @@ if not (child := os.fork()):
 os.waitpid(child, 0)
 """
     with started(LocalSandbox(run=RUN)) as kernel:
-        kernel.write_file("program.py", b"import time; time.sleep(0.5)")
+        kernel.files.write("program.py", b"import time; time.sleep(0.5)")
         assert kernel.execute(fork, timeout=60).processes == []
         programs = kernel.execute("!python program.py", timeout=60).processes
         assert [program.files for program in programs or []] == [{"1": "program.py"}]

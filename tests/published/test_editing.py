@@ -35,14 +35,14 @@ def published_edits() -> list[dict[str, Any]]:
 def again(edit: dict[str, Any]) -> tuple[bytes, str]:
     """The file after the edit, and the feedback."""
     disk = Disk()
-    disk.files[edit["file"]] = edit["before"].encode()
+    disk.write(edit["file"], edit["before"].encode())
     try:
         change = parse_edit(edit["edit"])
     except FormatError as error:
         feedback = str(error)
     else:
         feedback = disk.edit(change.path, change.before, change.after)[0]
-    return disk.files[edit["file"]], feedback
+    return disk.read(edit["file"]), feedback
 
 
 def difference(edit: dict[str, Any], feedback: str) -> str:

@@ -10,7 +10,7 @@ from pytest_super.agents.swe.edit import make_edit, refusal
 from pytest_super.agents.swe.files import LARGEST, ToolRefused
 from pytest_super.agents.swe.tools import Editor
 from tests.published.trajectories import expert_trajectories
-from tests.unit.folder_kernel import FolderKernel
+from tests.unit.folder_kernel import FolderFiles
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -30,7 +30,7 @@ WINDOWED = ("open", "goto", "scroll_up", "scroll_down", "create", "edit")
 UNCHECKED = "#"
 
 
-class Replay(FolderKernel):
+class Replay(FolderFiles):
     """Has one file, of which those lines are known that a published observation shows."""
 
     path = ""
@@ -40,12 +40,12 @@ class Replay(FolderKernel):
     def resolve(self, path: str = ".") -> str:
         return self.path + UNCHECKED if path != "." else "."
 
-    def read_file(self, path: str, limit: int = LARGEST) -> bytes:
+    def read(self, path: str, limit: int = LARGEST) -> bytes:
         if self.is_missing:
             raise FileNotFoundError(2, "No such file or directory", path)
         return "".join(f"{line}\n" for line in self.lines).encode()[: limit + 1]
 
-    def write_file(self, path: str, data: bytes) -> None:
+    def write(self, path: str, data: bytes) -> None:
         assert path
         self.is_missing = False
         self.lines = tuple(data.decode().removesuffix("\n").split("\n"))
@@ -77,15 +77,15 @@ def edit_of(content: str) -> tuple[int, int, int]:
     return (int(span[1]), int(span[2]), content.count("\n") - 1) if span else (0, 0, 0)
 
 
-def prepare(kernel: Replay, step: Step) -> None:
+def prepare(file: Replay, step: Step) -> None:
     """Let the file be what it was when the published step was taken."""
     path, total, known = window_in(step.observation)
-    kernel.path = path or kernel.path
-    kernel.is_missing = step.observation.endswith((" created.\n", " not found\n"))
+    file.path = path or file.path
+    file.is_missing = step.observation.endswith((" created.\n", " not found\n"))
     if step.action.type == "edit":
-        kernel.lines = tuple(lines_before(step.action.content, total, known))
+        file.lines = tuple(lines_before(step.action.content, total, known))
     else:
-        kernel.lines = tuple(known.get(number, "") for number in range(1, total + 1))
+        file.lines = tuple(known.get(number, "") for number in range(1, total + 1))
 
 
 def comparable(shown: str, known: dict[int, str]) -> str:
@@ -106,12 +106,12 @@ def published_tools() -> list[list[Step]]:
 def test_the_windows_are_those_of_the_published_runs(tmp_path: Path) -> None:
     same, differences = 0, Counter[str]()
     for steps in published_tools():
-        kernel, editor = Replay(tmp_path), Editor()
+        file, editor = Replay(str(tmp_path)), Editor()
         for step in steps:
             if step.action.type not in WINDOWED or step.observation.startswith("Your proposed"):
                 continue
-            prepare(kernel, step)
-            observation, _ = editor.tool(step.action)(kernel)  # type: ignore[arg-type]
+            prepare(file, step)
+            observation, _ = editor.tool(step.action)(file)  # type: ignore[arg-type]
             _, _, known = window_in(step.observation)
             if comparable(observation, known) == comparable(step.observation, known):
                 same += 1
@@ -164,11 +164,11 @@ def test_searches_in_a_file_show_what_the_published_ones_do(tmp_path: Path) -> N
             found = {
                 int(n): text for n, text in re.findall(r"^Line (\d+):(.*)$", step.observation, re.MULTILINE)
             }
-            kernel, editor = Replay(tmp_path), Editor()
-            kernel.path = header[1].removesuffix(UNCHECKED)
-            kernel.lines = tuple(found.get(number, "") for number in range(1, max(found, default=0) + 1))
-            editor.path = kernel.path + UNCHECKED
-            ours, _ = editor.tool(step.action)(kernel)  # type: ignore[arg-type]
+            file, editor = Replay(str(tmp_path)), Editor()
+            file.path = header[1].removesuffix(UNCHECKED)
+            file.lines = tuple(found.get(number, "") for number in range(1, max(found, default=0) + 1))
+            editor.path = file.path + UNCHECKED
+            ours, _ = editor.tool(step.action)(file)  # type: ignore[arg-type]
             assert ours.replace(UNCHECKED, "") == step.observation.rstrip("\n").replace(UNCHECKED, "")
             count += 1
     assert count == 84

@@ -160,7 +160,7 @@ class RecordedProgram(InstalledProgram):
         try:
             super().run(trial)
         finally:
-            recorded = trial.kernel.read_file(REQUESTS, MOST_BYTES)
+            recorded = trial.kernel.files.read(REQUESTS, MOST_BYTES)
             Path(os.environ["RECORDED"]).write_bytes(recorded)
 
 

@@ -9,14 +9,40 @@ from typing import TYPE_CHECKING, Any
 from pytest_super.kernel.files import READ_LIMIT, FileSearch
 from pytest_super.kernel.inside.filework import open_regular
 from pytest_super.kernel.inside.lookup import search
-from pytest_super.testing import FakeKernel
+from pytest_super.testing import FakeFiles, FakeKernel
 
 if TYPE_CHECKING:
     from pathlib import Path
 
 
+class FolderFiles(FakeFiles):
+    def __init__(self, directory: str) -> None:
+        super().__init__(directory)
+        self.directory = directory
+
+    def resolve(self, path: str = ".") -> str:
+        return os.path.realpath(os.path.join(self.directory, path))
+
+    def read(self, path: str, limit: int = READ_LIMIT) -> bytes:
+        with open_regular(os.path.join(self.directory, path)) as file:
+            data: bytes = file.read(limit + 1)
+        if len(data) > limit:
+            raise OSError(errno.EFBIG, "Larger than allowed", path)
+        return data
+
+    def write(self, path: str, data: bytes) -> None:
+        with open(os.path.join(self.directory, path), "wb") as file:
+            file.write(data)
+
+    def search(self, path: str = ".", **asked: Any) -> FileSearch:
+        wanted = {"name": "*", "text": "", "hidden": True, "most": 1000, "seconds": 60.0}
+        return FileSearch(**search(self.resolve(path), open_regular, **{**wanted, **asked}))
+
+
 class FolderKernel(FakeKernel):
     """In a cell `cd(path)` changes the directory, as `%cd` does in a real one."""
+
+    files: FolderFiles
 
     def __init__(self, folder: Path) -> None:
         self.folder = os.path.realpath(folder)
@@ -25,26 +51,8 @@ class FolderKernel(FakeKernel):
 
     def _reset(self) -> None:
         super()._reset()
-        self.directory = self.workdir
+        self.files = FolderFiles(self.folder)
         self._namespace["cd"] = self._cd
 
     def _cd(self, path: str) -> None:
-        self.directory = self.resolve(path)
-
-    def resolve(self, path: str = ".") -> str:
-        return os.path.realpath(os.path.join(self.directory, path))
-
-    def read_file(self, path: str, limit: int = READ_LIMIT) -> bytes:
-        with open_regular(os.path.join(self.directory, path)) as file:
-            data: bytes = file.read(limit + 1)
-        if len(data) > limit:
-            raise OSError(errno.EFBIG, "Larger than allowed", path)
-        return data
-
-    def write_file(self, path: str, data: bytes) -> None:
-        with open(os.path.join(self.directory, path), "wb") as file:
-            file.write(data)
-
-    def search_files(self, path: str = ".", **asked: Any) -> FileSearch:
-        wanted = {"name": "*", "text": "", "hidden": True, "most": 1000, "seconds": 60.0}
-        return FileSearch(**search(self.resolve(path), open_regular, **{**wanted, **asked}))
+        self.files.directory = self.files.resolve(path)

@@ -9,7 +9,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from pytest_super.kernel.files import READ_LIMIT
-from pytest_super.testing import FakeKernel
+from pytest_super.testing import FakeFiles
 from pytest_super.trial.editing import LARGEST, EditError, edit, edit_file
 
 
@@ -17,23 +17,27 @@ def replace_once(data: bytes, before: str, after: str) -> bytes:
     return edit(data, before, after)[0]
 
 
-class Disk(FakeKernel):
+class Disk(FakeFiles):
     """Files in memory. `errors` contains the errors that reading or writing a name raises."""
 
     def __init__(self, **files: bytes) -> None:
         super().__init__()
-        self.files = {name.replace("_", "."): data for name, data in files.items()}
         self.errors: dict[tuple[str, str], OSError] = {}
+        for name, data in files.items():
+            super().write(name.replace("_", "."), data)
         self.writes = 0
 
-    def read_file(self, path: str, limit: int = READ_LIMIT) -> bytes:
+    def read(self, path: str, limit: int = READ_LIMIT) -> bytes:
         self.fail("read", path)
-        return super().read_file(path, limit)
+        return super().read(path, limit)
 
-    def write_file(self, path: str, data: bytes) -> None:
+    def write(self, path: str, data: bytes) -> None:
         self.writes += 1
         self.fail("write", path)
-        super().write_file(path, data)
+        super().write(path, data)
+
+    def contents(self) -> dict[str, bytes]:
+        return {entry.name: self.read(entry.name) for entry in self.entries()}
 
     def fail(self, how: str, path: str) -> None:
         if error := self.errors.get((how, path)):
@@ -131,12 +135,12 @@ def test_an_edit_without_text_to_replace_makes_or_fills_a_file_and_changes_no_ot
     disk = Disk(empty_py=b"", full_py=b"a\n", blank_py=b"\n\n\n")
     for name in ("empty.py", "new.py"):
         feedback, outcome = disk.edit(name, before, "a\nb\n")
-        assert (outcome, disk.files[name]) == ("ok", b"a\nb\n")
+        assert (outcome, disk.read(name)) == ("ok", b"a\nb\n")
         assert feedback.endswith(":\na\nb\n")
     for name in ("full.py", "blank.py"):
         feedback, outcome = disk.edit(name, before, "b\n")
         assert (outcome, "No lines to replace were given" in feedback) == ("error", True)
-    assert (disk.files["full.py"], disk.files["blank.py"]) == (b"a\n", b"\n\n\n")
+    assert (disk.read("full.py"), disk.read("blank.py")) == (b"a\n", b"\n\n\n")
 
 
 # Feedback
@@ -201,7 +205,7 @@ def test_a_file_that_cannot_be_edited_is_one_clear_line() -> None:
     assert disk.edit("locked.py", "a\n", "b\n")[0].endswith("locked.py cannot be edited: Permission denied.")
     assert disk.edit("no/f.py", "", "b\n")[0].endswith("cannot be edited: No such file or directory.")
     assert disk.edit("a\x00b", "a\n", "b\n")[0].endswith("cannot be edited: embedded null byte.")
-    assert disk.files == {"locked.py": b"a\n"}
+    assert disk.contents() == {"locked.py": b"a\n"}
 
 
 def test_a_file_that_is_too_large_is_refused() -> None:
@@ -319,4 +323,4 @@ def test_a_refusal_touches_nothing(data: bytes, old: str, new: str) -> None:
     disk = Disk(f_py=data)
     _, outcome = disk.edit("f.py", old, new)
     assert disk.writes == (outcome == "ok")
-    assert outcome == "ok" or disk.files == {"f.py": data}
+    assert outcome == "ok" or disk.contents() == {"f.py": data}

@@ -60,7 +60,7 @@ def test_a_step_that_was_no_action_is_an_ordinary_one() -> None:
 
 def test_an_edit_is_shown_as_an_agent_writes_it() -> None:
     bench = Bench()
-    bench.kernel.write_file("{a} b.py", b"x = 1\n")
+    bench.kernel.files.write("{a} b.py", b"x = 1\n")
     bench.trial.edit("{a} b.py", "x = 1", "x = {2}", thought="Change.")
     content = "{a} b.py\n<<<BEFORE_EDIT>>>\nx = 1\n<<<AFTER_EDIT>>>\nx = {2}\n"
     assert f"Action: edit\n<content>\n{content}\n</content>\n" in history_text(bench.recorded)
@@ -69,7 +69,7 @@ def test_an_edit_is_shown_as_an_agent_writes_it() -> None:
 def shown_again(data: bytes, before: str, after: str) -> bytes:
     """The file after the edit that an agent writes who copies the shown one of the prefix."""
     kernel = FakeKernel()
-    kernel.write_file("a b.py", data)
+    kernel.files.write("a b.py", data)
     task = make_task(pre_execute=[{"edit": {"path": "a b.py", "before": before, "after": after}}])
     shown = history_text(list(pre_execute(task, kernel)), fenced=True)  # type: ignore[arg-type]
     change = parse_edit(parse_response(shown).action.content)

@@ -48,12 +48,12 @@ def test_a_trial_from_the_first_cell_to_the_submission() -> None:
         "change", Action(type="edit", content="a.py\n<<<BEFORE_EDIT>>>\nx\n<<<AFTER_EDIT>>>\ny")
     )
     bench = Bench(tokens=10**6, model=FakeModel(execute("print(6 * 7)", "multiply"), edit, SUBMIT))
-    bench.kernel.files["a.py"] = b"w\nx\nz\n"
+    bench.kernel.files.write("a.py", b"w\nx\nz\n")
     assert bench.run(ReActAgent(edit=True).run) == "submitted"
     taken = [(step.thought, step.action.type, step.outcome) for step in bench.recorded]
     assert taken == [("multiply", "execute", "ok"), ("change", "edit", "ok"), ("done", "submit", "ok")]
     assert bench.recorded[0].observation == "42\n"
-    assert bench.kernel.files["a.py"] == b"w\ny\nz\n"
+    assert bench.kernel.files.read("a.py") == b"w\ny\nz\n"
     assert bench.trial.submission == {"a": 1}
 
 

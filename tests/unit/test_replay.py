@@ -46,7 +46,7 @@ def taken(bench: Bench) -> Sequence[tuple[str, str]]:
 def test_it_does_what_was_done() -> None:
     edit = "a.py\n<<<BEFORE_EDIT>>>\nx\n<<<AFTER_EDIT>>>\ny"
     bench = Bench()
-    bench.kernel.files["a.py"] = b"x\n"
+    bench.kernel.files.write("a.py", b"x\n")
     steps = [
         stored("execute", "n = 6", thought="set"),
         stored("edit", edit),
@@ -58,7 +58,7 @@ def test_it_does_what_was_done() -> None:
     assert bench.run(ReplayAgent(steps).run) == "submitted"
     assert [step.thought for step in bench.recorded] == ["set", "", "", "", "", "done"]
     assert [step.observation for step in bench.recorded[3:5]] == ["42", "z\n"]
-    assert bench.kernel.files["a.py"] == b"z\n"
+    assert bench.kernel.files.read("a.py") == b"z\n"
     assert bench.trial.submission == {"n": 42}
 
 

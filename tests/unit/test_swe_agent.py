@@ -203,8 +203,8 @@ def test_a_lost_sandbox_ends_the_trial_as_the_agents_doing(
 ) -> None:
     run = bench(say("open a"), say("open a"))
     lost = Failing(SandboxLostError("killed")).complete
-    monkeypatch.setattr(run.kernel, "read_file", lost)
-    monkeypatch.setattr(run.kernel, "resolve", lost)
+    monkeypatch.setattr(run.kernel.files, "read", lost)
+    monkeypatch.setattr(run.kernel.files, "resolve", lost)
     assert run.ask() == "sandbox_lost"
     assert f"(Current directory: {run.kernel.folder})" in run.said(0)
 

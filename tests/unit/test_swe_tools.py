@@ -42,7 +42,7 @@ class Bench:
 
     def ask(self, content: str) -> tuple[str, str]:
         action = Action(type=re.split(r"[\s(]", content)[0], content=content)
-        return self.editor.tool(action)(self.kernel)  # type: ignore[arg-type]
+        return self.editor.tool(action)(self.kernel.files)  # type: ignore[arg-type]
 
     def do(self, content: str) -> str:
         observation, outcome = self.ask(content)
@@ -272,10 +272,10 @@ def test_a_search_that_could_not_end_says_so(bench: Bench, monkeypatch: pytest.M
         for content in ("search_dir x", "find_file a"):
             assert "search incomplete" in bench.do(content)
     # One that has found something before its time was over.
-    whole = bench.kernel.search_files
+    whole = bench.kernel.files.search
     monkeypatch.setattr(
-        bench.kernel,
-        "search_files",
+        bench.kernel.files,
+        "search",
         lambda *given, **named: replace(whole(*given, **named), is_complete=False),
     )
     for content in ("search_dir x", "find_file a"):

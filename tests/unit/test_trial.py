@@ -28,7 +28,7 @@ from pytest_super.trial.trial import Trial
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from pytest_super.kernel.client import Kernel
+    from pytest_super.kernel.files import SandboxFiles
     from pytest_super.model.completion import Model
     from pytest_super.store.trajectory import Step
 
@@ -355,7 +355,7 @@ def test_a_sandbox_that_is_lost_during_an_edit_is_the_agents_doing(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     bench = Bench()
-    monkeypatch.setattr(bench.kernel, "read_file", Failing(SandboxLostError("killed")).complete)
+    monkeypatch.setattr(bench.kernel.files, "read", Failing(SandboxLostError("killed")).complete)
     assert bench.run(lambda trial: trial.edit("f", "a", "b")) == "sandbox_lost"
     assert bench.recorded[-1].outcome == "sandbox_lost"
 
@@ -440,11 +440,11 @@ def test_an_answer_that_is_no_action_is_a_step_in_which_nothing_was_done() -> No
 
 
 def test_a_tool_of_the_agents_own_works_on_the_files_and_is_recorded() -> None:
-    def count(kernel: Kernel) -> tuple[str, str]:
-        return str(len(kernel.read_file("a.txt"))), "ok"
+    def count(files: SandboxFiles) -> tuple[str, str]:
+        return str(len(files.read("a.txt"))), "ok"
 
     bench = Bench()
-    bench.kernel.files["a.txt"] = b"four"
+    bench.kernel.files.write("a.txt", b"four")
     step = bench.trial.use(Action(type="count", content="a.txt"), count, thought="how long?")
     assert (step.action.type, step.observation, step.thought) == ("count", "4", "how long?")
     bench.trial.execute("sleep(1000)")
@@ -489,7 +489,7 @@ def test_a_step_that_a_thread_finishes_after_the_end_of_its_trial_is_not_recorde
     bench = Bench()
     running, finish, threads = threading.Event(), threading.Event(), []
 
-    def tool(_kernel: Kernel) -> tuple[str, str]:
+    def tool(_files: SandboxFiles) -> tuple[str, str]:
         running.set()
         finish.wait()
         return "late", "ok"

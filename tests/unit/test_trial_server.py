@@ -99,7 +99,7 @@ def asking() -> Iterator[Beside]:
 
 
 def test_each_action_is_a_step_and_the_answer_tells_it(program: Beside) -> None:
-    program.bench.kernel.files["a.txt"] = b"x\n"
+    program.bench.kernel.files.write("a.txt", b"x\n")
     assert program.act("execute", code="n = 6", thought="set") == (
         200,
         {"number": 1, "observation": "", "outcome": "ok", "stop_reason": None},
@@ -112,13 +112,14 @@ def test_each_action_is_a_step_and_the_answer_tells_it(program: Beside) -> None:
     taken = [step.action.type for step in program.bench.recorded]
     assert taken == ["execute", "edit", "continue_wait", "interrupt", "submit"]
     assert [step.thought for step in program.bench.recorded] == ["set", "", "", "", "done"]
-    assert program.bench.kernel.files["a.txt"] == b"y\n"
+    assert program.bench.kernel.files.read("a.txt") == b"y\n"
     assert program.bench.trial.submission == {"n": 42}
 
 
 def test_a_file_is_read_up_to_a_size(program: Beside) -> None:
     files = {"a.txt": b"caf\xc3\xa9 \xff\n", "whole": b"x" * 100_000, "large": b"x" * 100_001}
-    program.bench.kernel.files.update(files)
+    for name, data in files.items():
+        program.bench.kernel.files.write(name, data)
     assert program.act("read", path="a.txt")[1]["observation"] == "café \ufffd\n"
     assert program.act("read", path="whole")[1]["observation"] == "x" * 100_000
     for path, why in {"large": "has more than 100,000 bytes", "none": "No such file"}.items():

@@ -21,7 +21,7 @@ from tests.unit.test_trial import Bench as TrialBench
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from pytest_super.kernel.client import Kernel
+    from pytest_super.kernel.files import SandboxFiles
     from pytest_super.trial.trial import Trial
 
 WALL = 0.2
@@ -40,7 +40,7 @@ class Bench(TrialBench):
         return self.run(self.act)
 
 
-def outlast_the_limit(_kernel: Kernel) -> tuple[str, str]:
+def outlast_the_limit(_files: SandboxFiles) -> tuple[str, str]:
     """A tool that returns after the signal of the limit has arrived."""
     reader, writer = socket.socketpair()
     writer.setblocking(False)
@@ -95,7 +95,7 @@ def test_an_action_that_is_under_way_at_the_limit_keeps_its_step() -> None:
 
 
 def test_an_action_inside_another_does_not_end_the_outer_one() -> None:
-    def use_another(_kernel: Kernel) -> tuple[str, str]:
+    def use_another(_files: SandboxFiles) -> tuple[str, str]:
         bench.trial.use(SHOW, outlast_the_limit)
         with pytest.raises(TrialEnded, match="wall"):
             bench.trial.execute("1")

@@ -48,8 +48,8 @@ class AgentlessAgent:
     def _write(self, trial: Trial, function: MissingFunction) -> None:
         path = str(PurePosixPath(trial.task.folder or ".") / function.file)
         try:
-            data = trial.kernel.read_file(path)
-            context = context_of(trial.kernel, trial.task, function, data, self._retrieval)
+            data = trial.kernel.files.read(path)
+            context = context_of(trial.kernel.files, trial.task, function, data, self._retrieval)
         except (OSError, SandboxLostError) as error:
             trial.reject(f"`{function.name}` was not written: {error}")
             return

@@ -16,7 +16,7 @@ from pytest_super.trial.observation import clipped, gap
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from pytest_super.kernel.client import Kernel
+    from pytest_super.kernel.files import SandboxFiles
     from pytest_super.option_types import Retrieval
     from pytest_super.tasks.public_task import MissingFunction, PublicTask
 
@@ -31,29 +31,29 @@ _DEFINITION = re.compile(r"^(?=(?:async\s+)?def |class |@)", re.MULTILINE)
 
 
 def context_of(
-    kernel: Kernel, task: PublicTask, function: MissingFunction, data: bytes, retrieval: Retrieval
+    files: SandboxFiles, task: PublicTask, function: MissingFunction, data: bytes, retrieval: Retrieval
 ) -> list[str]:
     """What the prompt has besides the task: parts that are found, and the function's file, which is `data`.
 
     Together they have about the tokens of `retrieval`. Raises SandboxLostError.
     """
     characters = retrieval.tokens * CHARACTERS_PER_TOKEN
-    parts = parts_for(kernel, task, function, retrieval.source)
+    parts = parts_for(files, task, function, retrieval.source)
     # At least half is left for the file.
     context = [clipped(part, characters // 2 // len(parts)) for part in parts]
     file = clipped_around(function, data, characters - sum(map(len, context)))
     return [*context, f"Write `{function.name}`, which is in this file:\n{file}"]
 
 
-def parts_for(kernel: Kernel, task: PublicTask, function: MissingFunction, source: str) -> list[str]:
+def parts_for(files: SandboxFiles, task: PublicTask, function: MissingFunction, source: str) -> list[str]:
     """Texts with a heading each."""
     if source == ORACLE:
         return [f"From the paper:\n{function.passage}"] if function.passage else []
     if source != SEARCH:
         return []
     sought = f"{function.name} {function.description}"
-    paper = [f"From the paper:\n{part}" for part in best(sought, paragraphs(read_text(kernel, task.paper)))]
-    code = best(sought, code_parts(kernel, task.folder or ".", function.file))
+    paper = [f"From the paper:\n{part}" for part in best(sought, paragraphs(read_text(files, task.paper)))]
+    code = best(sought, code_parts(files, task.folder or ".", function.file))
     return [*paper, *(f"From the code:\n{part}" for part in code)]
 
 
@@ -94,22 +94,22 @@ def paragraphs(text: str) -> Iterator[str]:
         yield piece
 
 
-def code_parts(kernel: Kernel, folder: str, besides: str) -> Iterator[str]:
+def code_parts(files: SandboxFiles, folder: str, besides: str) -> Iterator[str]:
     """The top-level definitions of the Python files in a folder, but those of one file."""
     try:
-        search = kernel.search_files(folder, name="*.py", hidden=False)
+        search = files.search(folder, name="*.py", hidden=False)
     except OSError:
         return
     for path in sorted(path for path, _ in search.found if path != besides)[:MOST_FILES]:
-        for part in _DEFINITION.split(read_text(kernel, f"{search.folder}/{path}")):
+        for part in _DEFINITION.split(read_text(files, f"{search.folder}/{path}")):
             if part.strip():
                 yield f"# {path}\n{part[:PART_CHARACTERS]}"
 
 
-def read_text(kernel: Kernel, path: str | None) -> str:
+def read_text(files: SandboxFiles, path: str | None) -> str:
     """ "" for a file that cannot be read. Raises SandboxLostError."""
     try:
-        return kernel.read_file(path, LARGEST_FILE).decode("utf-8", "replace") if path else ""
+        return files.read(path, LARGEST_FILE).decode("utf-8", "replace") if path else ""
     except SandboxLostError:
         raise
     except OSError:

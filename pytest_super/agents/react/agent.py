@@ -92,7 +92,7 @@ def edit(trial: Trial, action: Action, thought: str) -> Step:
     except FormatError as error:
         return trial.reject(str(error), action, thought)
     return trial.use(
-        action, lambda kernel: edit_file(kernel, change.path, change.before, change.after), thought
+        action, lambda files: edit_file(files, change.path, change.before, change.after), thought
     )
 
 

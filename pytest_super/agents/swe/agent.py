@@ -90,7 +90,7 @@ class SweAgent:
 
     def _prompt_line(self, kernel: Kernel) -> str:
         try:
-            self._directory = kernel.resolve()
+            self._directory = kernel.files.resolve()
         except (OSError, SandboxLostError, InfrastructureError):
             # The trial notices the failure itself at its next action.
             self._directory = self._directory or kernel.workdir

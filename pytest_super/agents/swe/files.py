@@ -6,7 +6,7 @@ import errno
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from pytest_super.kernel.client import Kernel
+    from pytest_super.kernel.files import SandboxFiles
 
 LARGEST = 32 * 2**20
 # A zero byte in this many first bytes makes a file binary, as in git.
@@ -21,10 +21,10 @@ class MissingFile(ToolRefused):
     """The file does not exist."""
 
 
-def read(kernel: Kernel, name: str) -> bytes:
+def read(files: SandboxFiles, name: str) -> bytes:
     """The bytes of a text file of at most LARGEST bytes. Raises ToolRefused."""
     try:
-        data = kernel.read_file(name, LARGEST)
+        data = files.read(name, LARGEST)
     except OSError as error:
         raise refused(error, name) from None
     if b"\0" in data[:TEXT_SAMPLE]:
@@ -32,19 +32,19 @@ def read(kernel: Kernel, name: str) -> bytes:
     return data
 
 
-def write(kernel: Kernel, name: str, data: bytes) -> None:
+def write(files: SandboxFiles, name: str, data: bytes) -> None:
     """Raises ToolRefused."""
     try:
-        kernel.write_file(name, data)
+        files.write(name, data)
     except OSError as error:
         raise refused(error, name) from None
 
 
-def exists(kernel: Kernel, name: str) -> bool:
+def exists(files: SandboxFiles, name: str) -> bool:
     """Whether anything has this name."""
     try:
         # Reads nothing: with the limit 0, a file that has content raises OSError.
-        kernel.read_file(name, 0)
+        files.read(name, 0)
     except FileNotFoundError:
         return False
     except OSError:

@@ -10,8 +10,7 @@ from pytest_super.agents.swe.window import shown_lines
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from pytest_super.kernel.client import Kernel
-    from pytest_super.kernel.files import FileSearch
+    from pytest_super.kernel.files import FileSearch, SandboxFiles
 
 # Files or lines that a search lists, as in the published runs.
 LISTED = 100
@@ -33,9 +32,9 @@ def search_lines(term: str, path: str, lines: Sequence[bytes]) -> str:
     return matches(f'matches for "{term}" in {path}', len(numbers), found)
 
 
-def search_dir(kernel: Kernel, term: str, folder: str = ".") -> str:
+def search_dir(files: SandboxFiles, term: str, folder: str = ".") -> str:
     """The number of matching lines of each file below the folder; hidden and binary files are skipped."""
-    result = search(kernel, folder, text=term, hidden=False)
+    result = search(files, folder, text=term, hidden=False)
     where = printable(result.folder)
     if not result.files:
         return f'No matches found for "{term}" in {where}{incomplete(result)}'
@@ -49,8 +48,8 @@ def matches(what: str, number: int, found: Sequence[str]) -> str:
     return "\n".join([f"Found {number} {what}:", *found, f"End of {what}"])
 
 
-def find_file(kernel: Kernel, name: str, folder: str = ".") -> str:
-    result = search(kernel, folder, name=name)
+def find_file(files: SandboxFiles, name: str, folder: str = ".") -> str:
+    result = search(files, folder, name=name)
     where, found = printable(result.folder), [path for path, _ in sorted(paths_of(result))]
     if not found:
         return f'No matches found for "{name}" in {where}{incomplete(result)}'
@@ -62,10 +61,10 @@ def find_file(kernel: Kernel, name: str, folder: str = ".") -> str:
 
 
 def search(
-    kernel: Kernel, folder: str, *, name: str = "*", text: str = "", hidden: bool = True
+    files: SandboxFiles, folder: str, *, name: str = "*", text: str = "", hidden: bool = True
 ) -> FileSearch:
     try:
-        return kernel.search_files(folder, name=name, text=text, hidden=hidden, seconds=SEARCH_SECONDS)
+        return files.search(folder, name=name, text=text, hidden=hidden, seconds=SEARCH_SECONDS)
     except (FileNotFoundError, NotADirectoryError):
         raise ToolRefused(f"Directory {printable(folder)} not found") from None
     except OSError as error:

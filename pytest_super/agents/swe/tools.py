@@ -19,7 +19,7 @@ from pytest_super.agents.swe.window import OVERLAP, WINDOW, lines_of, window, wi
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from pytest_super.kernel.client import Kernel
+    from pytest_super.kernel.files import SandboxFiles
     from pytest_super.store.trajectory import Action
     from pytest_super.trial.trial import Tool
 
@@ -38,11 +38,11 @@ class Editor:
     center: int = WINDOW // 2
 
     def tool(self, action: Action) -> Tool:
-        """The function that runs the command on a kernel's files."""
+        """The function that runs the command on a sandbox's files."""
 
-        def work(kernel: Kernel) -> tuple[str, str]:
+        def work(files: SandboxFiles) -> tuple[str, str]:
             try:
-                return self._do(kernel, action), "ok"
+                return self._do(files, action), "ok"
             except (ToolRefused, CommandError) as refused:
                 return str(refused), "error"
             except OSError as error:
@@ -50,80 +50,80 @@ class Editor:
 
         return work
 
-    def _do(self, kernel: Kernel, action: Action) -> str:
+    def _do(self, files: SandboxFiles, action: Action) -> str:
         if action.type == "edit":
-            return self._edit(kernel, *parse_edit(action.content))
+            return self._edit(files, *parse_edit(action.content))
         if action.type in ("scroll_up", "scroll_down"):
-            return self._scroll(kernel, 1 if action.type == "scroll_down" else -1)
+            return self._scroll(files, 1 if action.type == "scroll_down" else -1)
         arguments = checked(action.type, arguments_of(action.content))
         match action.type:
             case "open":
-                return self._open(kernel, *arguments)
+                return self._open(files, *arguments)
             case "goto":
-                return self._goto(kernel, *arguments)
+                return self._goto(files, *arguments)
             case "create":
-                return self._create(kernel, *arguments)
+                return self._create(files, *arguments)
             case "search_file":
-                return self._search_file(kernel, *arguments)
+                return self._search_file(files, *arguments)
             case "search_dir":
-                return search_dir(kernel, *arguments)
+                return search_dir(files, *arguments)
             case "find_file":
-                return find_file(kernel, *arguments)
+                return find_file(files, *arguments)
         raise ValueError(f"not a command: {action.type}")
 
-    def _open(self, kernel: Kernel, name: str, line: str = "") -> str:
-        lines = lines_of(read(kernel, name))
+    def _open(self, files: SandboxFiles, name: str, line: str = "") -> str:
+        lines = lines_of(read(files, name))
         goal = number(line, "open", "line_number") if line else None
         center = WINDOW // 2 if goal is None else goal + WINDOW // 2 - ABOVE_GOAL
-        shown = self._show(kernel.resolve(name), lines, center)
+        shown = self._show(files.resolve(name), lines, center)
         if goal is None or 1 <= goal <= len(lines):
             return shown
         return (
             f"Warning: line {goal} is not one of the file's {len(lines)}, this is the nearest part\n{shown}"
         )
 
-    def _goto(self, kernel: Kernel, line: str) -> str:
-        path, lines = self._opened(kernel)
+    def _goto(self, files: SandboxFiles, line: str) -> str:
+        path, lines = self._opened(files)
         goal = number(line, "goto", "line_number")
         if goal > len(lines):
             raise ToolRefused(f"Error: <line> must be less than or equal to {len(lines)}")
         return self._show(path, lines, goal + WINDOW // 2 - ABOVE_GOAL)
 
-    def _scroll(self, kernel: Kernel, direction: int) -> str:
-        path, lines = self._opened(kernel)
+    def _scroll(self, files: SandboxFiles, direction: int) -> str:
+        path, lines = self._opened(files)
         center = within(self.center, len(lines)) + direction * (WINDOW - OVERLAP)
         return self._show(path, lines, center)
 
-    def _create(self, kernel: Kernel, name: str) -> str:
-        if exists(kernel, name):
-            raise ToolRefused(f"Error: File '{printable(name)}' already exists.\n{self._open(kernel, name)}")
+    def _create(self, files: SandboxFiles, name: str) -> str:
+        if exists(files, name):
+            raise ToolRefused(f"Error: File '{printable(name)}' already exists.\n{self._open(files, name)}")
         # One empty line, so that `edit 1:1` can replace it.
-        write(kernel, name, b"\n")
-        self._open(kernel, name)
+        write(files, name, b"\n")
+        self._open(files, name)
         return f"File '{printable(name)}' created."
 
-    def _search_file(self, kernel: Kernel, term: str, name: str = "") -> str:
+    def _search_file(self, files: SandboxFiles, term: str, name: str = "") -> str:
         if not name:
-            path, lines = self._opened(kernel)
+            path, lines = self._opened(files)
             return search_lines(term, path, lines)
         try:
-            lines = lines_of(read(kernel, name))
+            lines = lines_of(read(files, name))
         except MissingFile:
             missing = f"File name {printable(name)} not found. Please provide a valid file name."
             raise ToolRefused(f"{usage('search_file')}\nError: {missing}") from None
-        return search_lines(term, kernel.resolve(name), lines)
+        return search_lines(term, files.resolve(name), lines)
 
-    def _edit(self, kernel: Kernel, span: str, text: Sequence[str]) -> str:
-        path, lines = self._opened(kernel)
+    def _edit(self, files: SandboxFiles, span: str, text: Sequence[str]) -> str:
+        path, lines = self._opened(files)
         edit = make_edit(span, text, len(lines))
         result = edited(path, lines, edit)
-        write(kernel, path, b"".join(result))
+        write(files, path, b"".join(result))
         return f"{self._show(path, result, edit.first - 1)}\n{UPDATED}"
 
-    def _opened(self, kernel: Kernel) -> tuple[str, list[bytes]]:
+    def _opened(self, files: SandboxFiles) -> tuple[str, list[bytes]]:
         if self.path is None:
             raise ToolRefused("No file open. Use the open command first.")
-        return self.path, lines_of(read(kernel, self.path))
+        return self.path, lines_of(read(files, self.path))
 
     def _show(self, path: str, lines: Sequence[bytes], center: int) -> str:
         self.path, self.center = path, within(center, len(lines))

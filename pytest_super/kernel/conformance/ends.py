@@ -80,7 +80,7 @@ def test_out_of_memory_is_named(sandbox_factory: SandboxFactory) -> None:
 def test_a_fork_bomb_stays_inside_or_ends_the_sandbox(sandbox_factory: SandboxFactory) -> None:
     with started(limited(sandbox_factory, pids=80)) as kernel:
         bomb = "import os, time\nwhile True:\n    try: os.fork()\n    except OSError: time.sleep(0.01)"
-        kernel.write_file("bomb.py", bomb.encode())
+        kernel.files.write("bomb.py", bomb.encode())
         run = "import subprocess, sys\nsubprocess.run([sys.executable, 'bomb.py'])"
         result = kernel.execute(run, timeout=3)
         if result.outcome is Outcome.SANDBOX_LOST:

@@ -25,49 +25,49 @@ ODD_NAMES = ["plain.txt", "with space.txt", "qu'o\"te;.txt", "é€😀.txt", "-
 @pytest.mark.parametrize("name", ODD_NAMES)
 def test_files_are_read_back_unchanged(shared_kernel: Kernel, name: str) -> None:
     data = bytes(range(256)) + b"\r\n\x00 no newline at the end"
-    shared_kernel.write_file(name, data)
-    assert shared_kernel.read_file(name) == data
-    assert name in [entry.name for entry in shared_kernel.list_files()]
+    shared_kernel.files.write(name, data)
+    assert shared_kernel.files.read(name) == data
+    assert name in [entry.name for entry in shared_kernel.files.entries()]
     assert printed(shared_kernel, f"print(len(open({name!r}, 'rb').read()))") == f"{len(data)}\n"
 
 
 def test_names_that_are_not_utf8_can_be_listed_and_read(shared_kernel: Kernel) -> None:
     printed(shared_kernel, "with open(b'caf\\xe9', 'w') as file: n = file.write('au lait')")
-    (name,) = [entry.name for entry in shared_kernel.list_files() if entry.name.startswith("caf")]
-    assert shared_kernel.read_file(name) == b"au lait"
+    (name,) = [entry.name for entry in shared_kernel.files.entries() if entry.name.startswith("caf")]
+    assert shared_kernel.files.read(name) == b"au lait"
 
 
 def test_large_files_work(shared_kernel: Kernel) -> None:
     data = os.urandom(8 * MEGABYTE + 1)
-    shared_kernel.write_file("large", data)
-    assert shared_kernel.read_file("large") == data
+    shared_kernel.files.write("large", data)
+    assert shared_kernel.files.read("large") == data
     with pytest.raises(OSError, match="large"):
-        shared_kernel.read_file("large", limit=MEGABYTE)
+        shared_kernel.files.read("large", limit=MEGABYTE)
     assert still_works(shared_kernel)
 
 
 def test_empty_files_work(shared_kernel: Kernel) -> None:
-    shared_kernel.write_file("empty", b"")
-    assert shared_kernel.read_file("empty") == b""
+    shared_kernel.files.write("empty", b"")
+    assert shared_kernel.files.read("empty") == b""
 
 
 def test_relative_paths_are_resolved_as_in_a_cell(kernel: Kernel) -> None:
     printed(kernel, "%mkdir sub\n%cd -q sub")
-    kernel.write_file("here", b"1")
+    kernel.files.write("here", b"1")
     assert printed(kernel, "print(open('here').read())") == "1\n"
-    assert kernel.read_file(f"{kernel.workdir}/sub/here") == b"1"
+    assert kernel.files.read(f"{kernel.workdir}/sub/here") == b"1"
 
 
 def test_files_that_cannot_be_opened_raise_the_error_of_open(shared_kernel: Kernel) -> None:
-    for attempt in (lambda: shared_kernel.read_file("no"), lambda: shared_kernel.write_file("no/no", b"")):
+    for attempt in (lambda: shared_kernel.files.read("no"), lambda: shared_kernel.files.write("no/no", b"")):
         with pytest.raises(FileNotFoundError, match="'no"):
             attempt()
     with pytest.raises(IsADirectoryError):
-        shared_kernel.read_file("/tmp")
+        shared_kernel.files.read("/tmp")
     with pytest.raises(NotADirectoryError):
-        shared_kernel.list_files("/etc/passwd")
+        shared_kernel.files.entries("/etc/passwd")
     with pytest.raises(OSError, match="/dev/zero"):
-        shared_kernel.read_file("/dev/zero")
+        shared_kernel.files.read("/dev/zero")
 
 
 def test_a_pipe_is_not_a_file(shared_kernel: Kernel) -> None:
@@ -76,15 +76,15 @@ def test_a_pipe_is_not_a_file(shared_kernel: Kernel) -> None:
     )
     for name in ("alone", "held"):
         with pytest.raises(OSError, match=name):
-            shared_kernel.write_file(name, b"x")
+            shared_kernel.files.write(name, b"x")
         with pytest.raises(OSError, match=name):
-            shared_kernel.read_file(name)
+            shared_kernel.files.read(name)
     assert still_works(shared_kernel)
 
 
 def test_a_file_is_overwritten_in_place(shared_kernel: Kernel) -> None:
     printed(shared_kernel, "!echo old > script.sh; chmod 750 script.sh; ln -s script.sh link")
-    shared_kernel.write_file("link", b"new")
+    shared_kernel.files.write("link", b"new")
     assert printed(shared_kernel, "!stat -c '%a %F' script.sh link; cat script.sh") == (
         "750 regular file\n777 symbolic link\nnew"
     )
@@ -92,7 +92,7 @@ def test_a_file_is_overwritten_in_place(shared_kernel: Kernel) -> None:
 
 def test_files_work_while_a_cell_runs(shared_kernel: Kernel) -> None:
     shared_kernel.execute("import os, time\nwhile not os.path.exists('go'): time.sleep(0.01)", timeout=0.1)
-    shared_kernel.write_file("go", b"")
+    shared_kernel.files.write("go", b"")
     assert shared_kernel.wait(30).outcome is Outcome.OK
 
 
@@ -104,17 +104,17 @@ def test_a_tree_is_uploaded_whole(kernel: Kernel, tmp_path: Path) -> None:
     (tree / "run.sh").chmod(0o755)
     (tree / "link").symlink_to("deep/naïve name.txt")
     (tree / "large").write_bytes(bytes(3 * MEGABYTE))
-    kernel.upload(tree, "new/place")
-    listed = {entry.name: (entry.kind, entry.size) for entry in kernel.list_files("new/place")}
+    kernel.files.upload(tree, "new/place")
+    listed = {entry.name: (entry.kind, entry.size) for entry in kernel.files.entries("new/place")}
     assert listed.keys() == {"deep", "run.sh", "link", "large"}
     assert listed["large"] == ("file", 3 * MEGABYTE)
-    assert kernel.read_file("new/place/link") == b"text"
+    assert kernel.files.read("new/place/link") == b"text"
     assert printed(kernel, "!new/place/run.sh; ls -1N new/place/deep") == "ran\nempty\nnaïve name.txt\n"
 
 
 def test_a_link_that_leads_to_itself_is_listed(shared_kernel: Kernel) -> None:
     printed(shared_kernel, "!mkdir loops; ln -s loop loops/loop; mkfifo loops/pipe")
-    assert [(entry.name, entry.kind) for entry in shared_kernel.list_files("loops")] == [
+    assert [(entry.name, entry.kind) for entry in shared_kernel.files.entries("loops")] == [
         ("loop", "link"),
         ("pipe", "other"),
     ]
@@ -122,9 +122,9 @@ def test_a_link_that_leads_to_itself_is_listed(shared_kernel: Kernel) -> None:
 
 def test_an_upload_that_fails_on_the_host_delays_no_other_file(shared_kernel: Kernel, tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError):
-        shared_kernel.upload(tmp_path / "missing", "new")
-    shared_kernel.write_file("after", b"1")
-    assert shared_kernel.read_file("after") == b"1"
+        shared_kernel.files.upload(tmp_path / "missing", "new")
+    shared_kernel.files.write("after", b"1")
+    assert shared_kernel.files.read("after") == b"1"
 
 
 def test_digests_are_of_regular_files_and_follow_no_link(shared_kernel: Kernel) -> None:
@@ -133,20 +133,20 @@ def test_digests_are_of_regular_files_and_follow_no_link(shared_kernel: Kernel) 
         "!mkdir -p tree/sub; cd tree; printf abc > a; printf x > sub/run.sh; chmod +x sub/run.sh; "
         "ln -s a link; ln -s sub folder; mkfifo pipe",
     )
-    found = {file.name: file for file in shared_kernel.digests("tree").files}
+    found = {file.name: file for file in shared_kernel.files.digests("tree").files}
     assert found.keys() == {"a", "sub/run.sh"}
     assert (found["a"].size, found["a"].sha256) == (3, hashlib.sha256(b"abc").hexdigest())
     assert [found[name].is_executable for name in ("a", "sub/run.sh")] == [False, True]
-    assert [file.name for file in shared_kernel.digests("tree/a").files] == [""]
+    assert [file.name for file in shared_kernel.files.digests("tree/a").files] == [""]
     with pytest.raises(OSError, match="tree/link"):
-        shared_kernel.digests("tree/link")
+        shared_kernel.files.digests("tree/link")
     with pytest.raises(FileNotFoundError):
-        shared_kernel.digests("tree/missing")
+        shared_kernel.files.digests("tree/missing")
 
 
 def test_digests_that_take_too_long_or_are_too_many_are_not_complete(shared_kernel: Kernel) -> None:
     printed(shared_kernel, "!mkdir many; truncate -s 200M many/file")
-    assert not shared_kernel.digests("many", seconds=0.0).is_complete
+    assert not shared_kernel.files.digests("many", seconds=0.0).is_complete
 
 
 def test_files_links_and_folders_are_removed(shared_kernel: Kernel) -> None:
@@ -155,7 +155,7 @@ def test_files_links_and_folders_are_removed(shared_kernel: Kernel) -> None:
         "!mkdir -p gone/sub kept; touch gone/sub/a kept/b; ln -s ../kept gone/link; ln -s kept link",
     )
     for path in ("gone", "link", "never"):
-        shared_kernel.remove(path)
+        shared_kernel.files.remove(path)
     assert printed(shared_kernel, "!ls -d gone link kept/* 2>/dev/null") == "kept/b\n"
 
 
@@ -164,8 +164,8 @@ def test_an_archive_is_unpacked_and_makes_the_folders_that_it_needs(
 ) -> None:
     archive = archive_of(tmp_path, {"new/deep/a": b"1" * MEGABYTE, "existing/b": b"2"})
     printed(shared_kernel, "!mkdir -m 700 existing; echo old > existing/b")
-    shared_kernel.unpack(archive, ".")
-    assert shared_kernel.read_file("new/deep/a") == b"1" * MEGABYTE
+    shared_kernel.files.unpack(archive, ".")
+    assert shared_kernel.files.read("new/deep/a") == b"1" * MEGABYTE
     assert printed(shared_kernel, "!stat -c %a existing existing/b; cat existing/b") == "700\n755\n2"
 
 
@@ -177,11 +177,11 @@ def test_an_archive_is_unpacked_over_whatever_is_in_its_place(shared_kernel: Ker
         "!mkdir -p over/folder/a over/sub/folder && cd over && touch file target && "
         "ln -s /nonexistent/x nowhere && ln -s loop loop && ln -s target link",
     )
-    shared_kernel.unpack(archive_of(tmp_path, dict.fromkeys(names, b"new")), "over")
+    shared_kernel.files.unpack(archive_of(tmp_path, dict.fromkeys(names, b"new")), "over")
     for name in names:
-        assert shared_kernel.read_file(f"over/{name}") == b"new"
-    assert shared_kernel.read_file("over/target") == b""
-    shared_kernel.remove("over")
+        assert shared_kernel.files.read(f"over/{name}") == b"new"
+    assert shared_kernel.files.read("over/target") == b""
+    shared_kernel.files.remove("over")
     assert printed(shared_kernel, "!ls -d over 2>/dev/null") == ""
 
 

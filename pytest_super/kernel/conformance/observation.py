@@ -19,7 +19,7 @@ SCRIPT = "import sys, time; time.sleep(0.8); sys.exit(3)"
 
 
 def test_process_of_a_script_is_observed_to_its_end(shared_kernel: Kernel) -> None:
-    shared_kernel.write_file("observed.py", SCRIPT.encode())
+    shared_kernel.files.write("observed.py", SCRIPT.encode())
     result = shared_kernel.execute("import subprocess\nsubprocess.run(['python3', 'observed.py'])")
     if result.processes is None:
         pytest.skip("processes are observed on Linux only")
@@ -73,5 +73,5 @@ for name in ("socketserver", "http", "select", "subprocess", "shutil", "tarfile"
     with started(sandbox_factory(SandboxSpec())) as kernel:
         printed(kernel, plant)
         assert kernel.serve(lambda _: Reply(status=200, body=b""))
-        kernel.remove("select.py")
-        assert "imported" not in [entry.name for entry in kernel.list_files()]
+        kernel.files.remove("select.py")
+        assert "imported" not in [entry.name for entry in kernel.files.entries()]

@@ -82,7 +82,7 @@ def test_a_program_that_timed_out_runs_until_everything_is_killed(sandbox_factor
         assert (first.outcome, first.text) == (Outcome.TIMED_OUT, "begun\n")
         second = kernel.wait_for_program(0.6)
         assert (second.outcome, second.text, second.exit_code) == (Outcome.TIMED_OUT, "", None)
-        assert kernel.read_file("end") == b"ended\n"
+        assert kernel.files.read("end") == b"ended\n"
         assert 0.8 < kernel.busy_seconds < 30
         kernel.kill()
         assert kernel.wait_for_program(30).exit_code == -9
@@ -96,7 +96,7 @@ def test_a_program_ends_before_the_processes_that_it_leaves_running(sandbox_fact
         assert (result.outcome, result.text) == (Outcome.OK, "done\n")
         assert run(kernel, "yes & echo $!").outcome is Outcome.OK
         assert time.monotonic() - began < 30
-        assert until(lambda: "late" in {file.name for file in kernel.list_files()})
+        assert until(lambda: "late" in {file.name for file in kernel.files.entries()})
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="looks into /proc")

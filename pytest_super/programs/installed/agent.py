@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
-    from pytest_super.kernel.client import Kernel
+    from pytest_super.kernel.files import SandboxFiles
     from pytest_super.programs.installed.packages import NodePackage, NpmPackage, PipPackages
     from pytest_super.trial.trial import Trial
 
@@ -129,8 +129,8 @@ class InstalledProgram:
         return {**own, values["prompt_file"]: prompt}
 
     def _copy_files(self, trial: Trial, folder: Path) -> None:
-        def copy(kernel: Kernel) -> tuple[str, str]:
-            kernel.upload(folder, HOME)
+        def copy(files: SandboxFiles) -> tuple[str, str]:
+            files.upload(folder, HOME)
             return "", "ok"
 
         trial.use(Action(type="copy_agent_files", content=HOME), copy)

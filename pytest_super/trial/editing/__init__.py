@@ -11,7 +11,7 @@ from pytest_super.trial.editing.feedback import done, not_found, several
 from pytest_super.trial.editing.places import Place, end_of_line, has_text, line_places, text_places
 
 if TYPE_CHECKING:
-    from pytest_super.kernel.client import Kernel
+    from pytest_super.kernel.files import SandboxFiles
 
 # A search makes a few copies of the file in memory.
 LARGEST = 32 * 2**20
@@ -50,14 +50,14 @@ def edit(data: bytes, before: str, after: str) -> tuple[bytes, Place]:
     return data[: place.start] + new + data[place.end :], Place(place.start, place.start + len(new))
 
 
-def edit_file(kernel: Kernel, path: str, before: str, after: str) -> tuple[str, str]:
+def edit_file(files: SandboxFiles, path: str, before: str, after: str) -> tuple[str, str]:
     """Edit a file in the sandbox like `edit`. A `before` of white space creates a missing file.
 
     Returns the observation, always less than 50,000 characters, and the outcome `ok` or `error`.
     """
     try:
-        data, place = edit(read(kernel, path, before), before, after)
-        kernel.write_file(path, data)
+        data, place = edit(read(files, path, before), before, after)
+        files.write(path, data)
     except EditError as error:
         return str(error), "error"
     except OSError as error:
@@ -66,13 +66,13 @@ def edit_file(kernel: Kernel, path: str, before: str, after: str) -> tuple[str, 
     return done(data, place, is_deletion=not after), "ok"
 
 
-def whole_lines(kernel: Kernel, path: str, before: str, after: str) -> tuple[str, str]:
+def whole_lines(files: SandboxFiles, path: str, before: str, after: str) -> tuple[str, str]:
     """The `before` and `after` of the same edit in whole lines, as agents write edits.
 
     Returns them as they are if they cannot be written so, or if the edit cannot be made.
     """
     try:
-        data = kernel.read_file(path, LARGEST)
+        data = files.read(path, LARGEST)
         return lines_around(data, before, after)
     except (EditError, OSError, UnicodeDecodeError):
         return before, after
@@ -89,9 +89,9 @@ def lines_around(data: bytes, before: str, after: str) -> tuple[str, str]:
     return (old, new) if old.endswith("\n") else (f"{old}\n", f"{new}\n")
 
 
-def read(kernel: Kernel, path: str, before: str) -> bytes:
+def read(files: SandboxFiles, path: str, before: str) -> bytes:
     try:
-        return kernel.read_file(path, LARGEST)
+        return files.read(path, LARGEST)
     except FileNotFoundError:
         if has_text(encoded(before)):
             raise EditError(f"ERROR: File {path[:LONGEST]} does not exist.") from None

@@ -128,7 +128,7 @@ def lacks_of(kernel: Kernel, log: str, result: CellResult) -> Lacks:
 def recorded_lines(kernel: Kernel, log: str) -> Iterable[str]:
     """Each once, also if several processes have recorded it."""
     try:
-        data = b"".join(kernel.read_pieces(log, LONGEST_LOG))
+        data = b"".join(kernel.files.read_pieces(log, LONGEST_LOG))
     # Without a log nothing was recorded.
     except (OSError, SandboxLostError):
         return []
@@ -138,6 +138,6 @@ def recorded_lines(kernel: Kernel, log: str) -> Iterable[str]:
 def is_there(kernel: Kernel, path: str) -> bool:
     folder, name = posixpath.split(path)
     try:
-        return any(entry.name == name for entry in kernel.list_files(folder))
+        return any(entry.name == name for entry in kernel.files.entries(folder))
     except (OSError, SandboxLostError):
         return False

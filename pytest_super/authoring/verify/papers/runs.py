@@ -178,7 +178,7 @@ def executed_places(paper: Task, kernel: Kernel, base: str) -> frozenset[int]:
 
 def is_there(kernel: Kernel, path: str) -> bool:
     try:
-        kernel.read_file(inside(kernel, path))
+        kernel.files.read(inside(kernel, path))
     except OSError:
         return False
     return True
