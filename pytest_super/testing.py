@@ -80,13 +80,7 @@ class FakeFiles:
         return posixpath.normpath(posixpath.join(self._workdir, path))
 
     def search(
-        self,
-        path: str = ".",
-        *,
-        name: str = "*",
-        text: str = "",
-        hidden: bool = True,
-        seconds: float = 10.0,
+        self, path: str = ".", *, name: str = "*", text: str = "", hidden: bool = True, seconds: float = 10.0
     ) -> FileSearch:
         """Search all files without a time limit; `name` cannot contain folders."""
         del hidden, seconds

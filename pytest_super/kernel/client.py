@@ -72,7 +72,7 @@ class Kernel:
 
     def kill(self) -> None:
         """Kill everything that runs in the sandbox, without waiting. Files can still be read."""
-        self._live.kill()
+        self._live.link.kill()
 
     def keep(self) -> str:
         """Save the sandbox's files for a person; returns the command that opens them. Before `close`.
@@ -90,7 +90,7 @@ class Kernel:
         """Kill everything inside and free all resources. Idempotent; never raises."""
         if self._started is not None:
             # The stream first: when it ends, the bridge kills all processes and removes its folders.
-            self._started.close()
+            self._started.link.close()
         self._sandbox.close()
 
     @property
@@ -102,7 +102,7 @@ class Kernel:
     @cached_property
     def files(self) -> SandboxFiles:
         """The files of the sandbox, once it was started."""
-        return SandboxFiles(self._live.files)
+        return SandboxFiles(self._live.link.files)
 
     @property
     def actions(self) -> int:
@@ -166,8 +166,8 @@ class Kernel:
         return self._with_reports(result)
 
     def _with_reports(self, result: CellResult) -> CellResult:
-        live = self._live
-        return replace(result, processes=live.processes.take(), dropped=live.take_dropped())
+        link = self._live.link
+        return replace(result, processes=link.processes.take(), dropped=link.incoming.take_dropped())
 
     @property
     def is_running(self) -> bool:
@@ -181,7 +181,7 @@ class Kernel:
         It includes restarts, because code that an agent left behind can run during them.
         """
         live = self._started
-        return 0.0 if live is None else live.busy_seconds + live.programs.busy_seconds
+        return 0.0 if live is None else live.busy_seconds + live.link.programs.busy_seconds
 
     def meter(self, charge: Callable[[float], None]) -> None:
         """From now on, call `charge` about twice a second with the processor time of the last sample.
@@ -190,7 +190,7 @@ class Kernel:
         time since the sample before. The reader thread calls it, and never if the sandbox cannot observe
         processes.
         """
-        self._live.processes.meter(charge)
+        self._live.link.processes.meter(charge)
 
     # Programs
 
@@ -213,12 +213,12 @@ class Kernel:
         engine failed.
         """
         self._actions += 1
-        self._live.programs.run(command, {**self._variables, **environment}, files, listener)
+        self._live.link.programs.run(command, {**self._variables, **environment}, files, listener)
         return self.wait_for_program(timeout)
 
     def wait_for_program(self, timeout: float) -> CellResult:
         """Continue to wait for a program that timed out. The result has its output since the last one."""
-        return self._with_reports(self._live.programs.wait(timeout))
+        return self._with_reports(self._live.link.programs.wait(timeout))
 
     def pass_on_variables(self) -> None:
         """From now on, programs have the variables that the kernel has now. Raises InfrastructureError."""
@@ -237,7 +237,7 @@ class Kernel:
         If `path` is a bare name, also look whether it is the only one in its repository. b"" is compared with
         nothing. See `changed`, `kept_lines` and `only` of the processes in results.
         """
-        self._live.processes.expect_script(path, content)
+        self._live.link.processes.expect_script(path, content)
 
     # HTTP
 
@@ -248,8 +248,8 @@ class Kernel:
         others. Raises InfrastructureError, and when the sandbox is gone the same as `files`.
         """
         self._actions += 1
-        return self._live.http.listen(answer, headers)
+        return self._live.link.http.listen(answer, headers)
 
     def stop_serving(self) -> None:
         """Answer no more requests; running ones are cancelled."""
-        self._live.http.close()
+        self._live.link.http.close()

@@ -85,7 +85,8 @@ class FileChannel:
     def data(self, op: str, path: str, limit: int = 0, **asked: Any) -> bytes:
         """What the sandbox answers, at most `limit` bytes."""
         with self._turn:
-            return b"".join(self._pieces(op, path, limit, **asked))
+            self._ask(op, path, limit, **asked)
+            return b"".join(iter(lambda: self._next_piece(path), None))
 
     def value(self, op: str, path: str, **asked: Any) -> Any:
         """An answer in JSON."""
@@ -101,7 +102,7 @@ class FileChannel:
         def send(data: bytes) -> int:
             # After a failure `tarfile` still writes its buffer, for which nobody asks.
             if not self._request.is_over:
-                self._next_answer(path)
+                self._next_piece(path)
                 self._request.expects_more = True
                 self._send_control("data", data)
             return len(data)
@@ -110,22 +111,14 @@ class FileChannel:
             request = self._ask(op, path, **asked)
             try:
                 yield send
-                self._next_answer(path)
+                self._next_piece(path)
             except BaseException:
                 # Also for Ctrl-C: otherwise the sandbox would wait for the rest, and later requests for it.
                 if not request.is_over:
                     self._send_control("end", aborted=True)
                 raise
             self._send_control("end", aborted=False)
-            self._next_answer(path)
-
-    def _pieces(self, op: str, path: str, limit: int, **asked: Any) -> Iterator[bytes]:
-        self._ask(op, path, limit=limit, **asked)
-        while True:
-            is_done, payload = self._next_answer(path)
-            if is_done:
-                return
-            yield payload
+            self._next_piece(path)
 
     def _ask(self, op: str, path: str, limit: int | None = None, **fields: Any) -> FileRequest:
         self._request = request = FileRequest(next(self._ids), limit)
@@ -134,8 +127,8 @@ class FileChannel:
         self._send_control(op, id=request.number, path=os.fspath(path), limit=limit, **fields)
         return request
 
-    def _next_answer(self, path: str) -> tuple[bool, bytes]:
-        """Whether the current request is done, and a piece. Raises the OSError of a request that failed.
+    def _next_piece(self, path: str) -> bytes | None:
+        """The next piece of the current answer; None at its end. Raises the OSError of a request that failed.
 
         Raises the exception of `lost` when the sandbox is gone or was given up for not answering.
         """
@@ -154,7 +147,7 @@ class FileChannel:
         op, fields, payload = answer
         if op == "failed":
             raise failure(fields, path)
-        return op == "done", payload
+        return None if op == "done" else payload
 
 
 def failure(fields: dict[str, Any], path: str) -> OSError:

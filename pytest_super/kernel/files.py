@@ -127,13 +127,7 @@ class SandboxFiles:
         return str(self._channel.value("resolve", path))
 
     def search(
-        self,
-        path: str = ".",
-        *,
-        name: str = "*",
-        text: str = "",
-        hidden: bool = True,
-        seconds: float = 10.0,
+        self, path: str = ".", *, name: str = "*", text: str = "", hidden: bool = True, seconds: float = 10.0
     ) -> FileSearch:
         """The regular files below the folder with this name and this text.
 

@@ -12,17 +12,8 @@ import threading
 from collections import Counter
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from pytest_super.kernel import schema
 from pytest_super.kernel.inside import frames
-from pytest_super.kernel.schema import (
-    CONTROL,
-    FILE_ANSWERS,
-    HEADER,
-    LONGEST_MESSAGE,
-    MESSAGES,
-    MOST_LISTED,
-    OUTPUT,
-    PARENT,
-)
 from pytest_super.kernel.value_types import Misfit, one_of, read_json
 
 if TYPE_CHECKING:
@@ -79,12 +70,12 @@ class Incoming:
         try:
             fields, payload = control_parts(parts)
             kind = "unknown"
-            op = one_of(*CONTROL)(fields.get("op"))
+            op = one_of(*schema.CONTROL)(fields.get("op"))
             kind = op
             self._count_reports(op, len(parts[0]))
-            if len(payload) > CONTROL[op].payload:
+            if len(payload) > schema.CONTROL[op].payload:
                 raise Misfit("too long")
-            return Control(op, CONTROL[op].fields(fields), payload)
+            return Control(op, schema.CONTROL[op].fields(fields), payload)
         except Misfit:
             self.drop(kind)
             return None
@@ -98,20 +89,20 @@ class Incoming:
         """
         try:
             header, parent, _, content = signed_parts(parts, sign)
-            kind = HEADER(read_json(header))["msg_type"]
-            cause = PARENT(read_json(parent))["msg_id"] or ""
+            kind = schema.HEADER(read_json(header))["msg_type"]
+            cause = schema.PARENT(read_json(parent))["msg_id"] or ""
         except Misfit:
             self.drop("unreadable")
             return None
-        if kind not in MESSAGES[channel]:
+        if kind not in schema.MESSAGES[channel]:
             return None
         try:
-            if len(content) > LONGEST_MESSAGE:
+            if len(content) > schema.LONGEST_MESSAGE:
                 raise Misfit("too long")
-            return Message(channel, cause, kind, MESSAGES[channel][kind](read_json(content)))
+            return Message(channel, cause, kind, schema.MESSAGES[channel][kind](read_json(content)))
         except Misfit as misfit:
             self.drop(kind)
-            return note(cause, kind, misfit) if kind in OUTPUT else None
+            return note(cause, kind, misfit) if kind in schema.OUTPUT else None
 
     def _count_reports(self, op: str, size: int) -> None:
         """Reports on processes are kept until the end of the trial."""
@@ -150,4 +141,4 @@ def note(parent: str, kind: str, misfit: Misfit) -> Message:
 
 def file_answer(op: str, data: bytes) -> Any:
     """The answer to a question about files. Raises Misfit."""
-    return FILE_ANSWERS[op](read_json(data, MOST_LISTED))
+    return schema.FILE_ANSWERS[op](read_json(data, schema.MOST_LISTED))

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import threading
 import time
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, Protocol
 
+from pytest_super.kernel.cell import SandboxLostError
 from pytest_super.kernel.delivery import bridge_program, launcher
 from pytest_super.kernel.file_requests import FileChannel
 from pytest_super.kernel.http_requests import HttpChannel
@@ -13,6 +15,7 @@ from pytest_super.kernel.incoming import Incoming
 from pytest_super.kernel.inside import frames
 from pytest_super.kernel.observed import ProcessChannel
 from pytest_super.kernel.programs import ProgramChannel
+from pytest_super.kernel.schema import CAUSE
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -129,26 +132,30 @@ class Events(Protocol):
     def on_death(self, why: str) -> None:
         """The kernel process died; the sandbox lives."""
 
-    def on_end(self, why: str) -> None:
-        """The stream ended. Called once. `why` is "" if only the sandbox knows."""
+    def on_end(self) -> None:
+        """The stream ended. Called once."""
 
 
 class Link:
     """Sends requests to the kernel, and passes what arrives to `events` and the channels."""
 
     def __init__(
-        self, stream: Stream, events: Events, *, clock: Callable[[], float], lost: Callable[[], Exception]
+        self, stream: Stream, events: Events, *, clock: Callable[[], float], cause_of_death: Callable[[], str]
     ) -> None:
-        """`lost` makes the exception of operations without the kernel once the stream has ended."""
+        """`cause_of_death` is the sandbox's."""
         self._events = events
+        self._cause_of_death = cause_of_death
+        self.is_open = True
+        self._why = ""
         self.has_bridge = False
         self._session: Session | None = None
         self.incoming = Incoming()
         self._connection = Connection(stream, on_frame=self._on_frame, on_end=self._on_end)
-        self.processes = ProcessChannel(self._connection.send_control)
-        self.programs = ProgramChannel(self._connection.send_control, clock=clock, lost=lost)
-        self.http = HttpChannel(self._connection.send_control, lost=lost)
-        self.files = FileChannel(self._connection.send_control, lost=lost, give_up=self._connection.give_up)
+        send = self._connection.send_control
+        self.processes = ProcessChannel(send)
+        self.programs = ProgramChannel(send, clock=clock, why_ended=lambda: self.cause_of_end)
+        self.http = HttpChannel(send, lost=self._lost)
+        self.files = FileChannel(send, lost=self._lost, give_up=self._connection.give_up)
 
     def start(self, *, with_kernel: bool) -> None:
         self._connection.start()
@@ -159,6 +166,16 @@ class Link:
 
     def close(self) -> None:
         self._connection.close()
+
+    @cached_property
+    def cause_of_end(self) -> str:
+        """Why the stream ended. Raises EngineError when the engine failed."""
+        # Also if the host ended the stream of a silent sandbox: the engine can be the reason for the silence.
+        cause = self._cause_of_death()
+        return str(CAUSE(self._why or cause))
+
+    def _lost(self) -> SandboxLostError:
+        return SandboxLostError(self.cause_of_end)
 
     @property
     def has_kernel(self) -> bool:
@@ -191,8 +208,9 @@ class Link:
         self._connection.send_control("restart", launcher())
 
     def _on_end(self, why: str) -> None:
-        # First, because `files` and `http` call `lost`, which needs the reason.
-        self._events.on_end(why)
+        # First, because the others ask for the cause when they end.
+        self._why, self.is_open = why, False
+        self._events.on_end()
         self.files.end()
         self.programs.end()
         self.processes.end()

@@ -4,24 +4,21 @@ from __future__ import annotations
 
 import threading
 import time
-from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from pytest_super.errors import InfrastructureError
-from pytest_super.kernel.cell import CellResult, CellStateError, Outcome, SandboxLostError
+from pytest_super.kernel.cell import CellResult, CellStateError, Outcome
 from pytest_super.kernel.inside import frames
 from pytest_super.kernel.link import Link
 from pytest_super.kernel.output import CellOutput, output_text
 from pytest_super.kernel.running_cell import OUTPUT_KINDS, Listeners, Probe, RunningCell, execute_request
-from pytest_super.kernel.schema import CAUSE
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from pytest_super.kernel.incoming import Message
+    from pytest_super.kernel.running_cell import Listener
     from pytest_super.kernel.sandbox import Stream
-
-    Listener = Callable[[str], None]
 
 # How long to wait for a cell to begin before interrupting it anyway.
 BEGIN_SECONDS = 2.0
@@ -37,54 +34,43 @@ LONGEST_PROOF_SECONDS = 1.0
 class LiveKernel:
     """Runs one cell at a time over the stream of a sandbox.
 
-    A reader thread handles the messages and changes the state; the methods wait for those changes. Each
-    method takes the lock itself, so callers see no intermediate state. `files`, `http`, `processes` and
-    `programs` use the same stream, but do not involve the kernel.
+    The link's reader thread handles the messages and changes the state; the methods wait for those changes.
+    Each method takes the lock itself, so callers see no intermediate state.
     """
 
     def __init__(
-        self,
-        stream: Stream,
-        *,
-        clock: Callable[[], float],
-        cause_of_death: Callable[[], str],
+        self, stream: Stream, *, clock: Callable[[], float], cause_of_death: Callable[[], str]
     ) -> None:
         """`cause_of_death` is the sandbox's."""
+        self.link = Link(stream, self, clock=clock, cause_of_death=cause_of_death)
         self._changed = threading.Condition()
         self._clock = clock
-        self._cause_of_death = cause_of_death
         self._cell: RunningCell | None = None
         self._busy = 0.0
         self._restarting_since: float | None = None
         self._has_kernel = False
         # Why the kernel died; None while it lives.
         self._death: str | None = None
-        # Why the stream ended, "" if only the sandbox knows; None while it is open.
-        self._end: str | None = None
         self._listeners = Listeners()
         self._probe: Probe | None = None
-        self._link = Link(stream, self, clock=clock, lost=self._lost)
-        self.files, self.http, self.processes = self._link.files, self._link.http, self._link.processes
-        self.programs = self._link.programs
-        self.take_dropped = self._link.incoming.take_dropped
 
     # Life
 
     def start(self, seconds: float, *, with_kernel: bool) -> None:
         """Return when the bridge works and its kernel, if any, runs cells. Raises InfrastructureError."""
         self._has_kernel = with_kernel
-        self._link.start(with_kernel=with_kernel)
+        self.link.start(with_kernel=with_kernel)
         if with_kernel:
             self._await_ready(seconds)
             return
         with self._changed:
-            self._await_start(lambda: self._link.has_bridge, time.monotonic() + seconds)
+            self._await_start(lambda: self.link.has_bridge, time.monotonic() + seconds)
 
     def require_kernel(self, seconds: float) -> None:
         """Start the kernel if it was not started. Raises InfrastructureError."""
         if not self._has_kernel:
             self._has_kernel = True
-            self._link.start_kernel()
+            self.link.start_kernel()
             self._await_ready(seconds)
 
     def restart(self, seconds: float) -> None:
@@ -93,14 +79,14 @@ class LiveKernel:
         When no kernel starts in `seconds`, the kernel counts as dead.
         """
         if not self._has_kernel:
-            self._link.kill()
+            self.link.kill()
             return
         with self._changed:
             if self._cell is not None:
                 self._forget(self._cell)
             self._restarting_since = self._clock()
             self._death = None
-            self._link.restart()
+            self.link.restart()
         try:
             self._await_ready(seconds)
         except InfrastructureError as error:
@@ -111,22 +97,15 @@ class LiveKernel:
                 self._busy += self._clock() - self._restarting_since
                 self._restarting_since = None
 
-    def kill(self) -> None:
-        """See Kernel.kill."""
-        self._link.kill()
-
-    def close(self) -> None:
-        self._link.close()
-
     @property
     def death(self) -> str | None:
         """Why the kernel died while its sandbox lives; None while it lives."""
-        return self._death if self._end is None else None
+        return self._death if self.link.is_open else None
 
     @property
     def is_alive(self) -> bool:
         """Whether neither the kernel nor its sandbox has ended."""
-        return self._death is None and self._end is None
+        return self._death is None and self.link.is_open
 
     @property
     def busy_seconds(self) -> float:
@@ -145,7 +124,7 @@ class LiveKernel:
         """
         deadline = time.monotonic() + seconds
         with self._changed:
-            self._await_start(lambda: self._link.has_kernel, deadline)
+            self._await_start(lambda: self.link.has_kernel, deadline)
             pause = PROOF_SECONDS
             while not self._is_heard(self._send_probe(), pause, deadline):
                 # On a busy machine each message can be late by more than the first pause.
@@ -161,8 +140,9 @@ class LiveKernel:
             raise InfrastructureError("the kernel in the sandbox did not start in time")
         if self._death is not None:
             raise InfrastructureError(f"the kernel in the sandbox did not start: {self._death}")
-        if self._end is not None:
-            raise InfrastructureError(f"the sandbox ended before its kernel was ready: {self._cause_of_end}")
+        if not self.link.is_open:
+            why = self.link.cause_of_end
+            raise InfrastructureError(f"the sandbox ended before its kernel was ready: {why}")
 
     # Cells
 
@@ -209,7 +189,7 @@ class LiveKernel:
             )
             if cell.has_begun:
                 self._changed.wait_for(lambda: cell.is_over or not self.is_alive, CALLBACK_SECONDS)
-            self._link.interrupt()
+            self.link.interrupt()
             self._follow(cell)
         return self.await_cell(seconds, is_interrupt=True)
 
@@ -236,13 +216,13 @@ class LiveKernel:
 
     def _begin(self, request: dict[str, Any], listener: Listener | None, output: CellOutput) -> RunningCell:
         """Send the request of a cell. If the sandbox has ended, the wait for the cell ends at once."""
-        request_id = self._link.request("execute_request", request) if self._end is None else ""
+        request_id = self.link.request("execute_request", request) if self.link.is_open else ""
         self._listeners.add(request_id, listener)
         self._cell = RunningCell(request_id, output=output, started=self._clock())
         return self._cell
 
     def _send_probe(self) -> Probe:
-        self._probe = Probe(self._link.request("kernel_info_request", {}))
+        self._probe = Probe(self.link.request("kernel_info_request", {}))
         return self._probe
 
     def _follow(self, cell: RunningCell) -> None:
@@ -263,20 +243,9 @@ class LiveKernel:
     def _outcome(self, cell: RunningCell, is_interrupt: bool) -> tuple[Outcome, str]:
         if cell.is_over:
             return cell.outcome(while_interrupting=is_interrupt)
-        if self._end is not None:
-            return Outcome.SANDBOX_LOST, self._cause_of_end
+        if not self.link.is_open:
+            return Outcome.SANDBOX_LOST, self.link.cause_of_end
         return Outcome.KERNEL_DIED, str(self._death)
-
-    @cached_property
-    def _cause_of_end(self) -> str:
-        """Why the stream ended. Raises EngineError when the engine failed."""
-        # Also if the host ended the stream of a silent sandbox: the engine can be the reason for the silence.
-        cause = self._cause_of_death()
-        text: str = CAUSE(self._end or cause)
-        return text
-
-    def _lost(self) -> SandboxLostError:
-        return SandboxLostError(self._cause_of_end)
 
     # What the link's reader thread reports
 
@@ -289,9 +258,8 @@ class LiveKernel:
             self._death = why
             self._stop_cell()
 
-    def on_end(self, why: str) -> None:
+    def on_end(self) -> None:
         with self._changed:
-            self._end = why
             self._stop_cell()
 
     def _stop_cell(self) -> None:

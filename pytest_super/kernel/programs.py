@@ -8,7 +8,7 @@ import threading
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from pytest_super.kernel.cell import CellResult, Outcome, SandboxLostError
+from pytest_super.kernel.cell import CellResult, Outcome
 from pytest_super.kernel.output import CellOutput
 from pytest_super.kernel.running_cell import Listeners, Running
 from pytest_super.words import exit_code, exit_words
@@ -16,19 +16,19 @@ from pytest_super.words import exit_code, exit_words
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    Listener = Callable[[str], None]
+    from pytest_super.kernel.running_cell import Listener
 
 
 class ProgramChannel:
     """Runs one program at a time. The reader thread calls `receive` and `end`."""
 
     def __init__(
-        self, send_control: Callable[..., None], *, clock: Callable[[], float], lost: Callable[[], Exception]
+        self, send_control: Callable[..., None], *, clock: Callable[[], float], why_ended: Callable[[], str]
     ) -> None:
-        """`lost` makes the exception once the stream has ended."""
+        """`why_ended` says why the stream has ended, or raises EngineError."""
         self._send_control = send_control
         self._clock = clock
-        self._lost = lost
+        self._why_ended = why_ended
         self._changed = threading.Condition()
         self._listeners = Listeners()
         self._program: RunningProgram | None = None
@@ -72,7 +72,7 @@ class ProgramChannel:
                 self._stop()
         self._listeners.raise_error()
         if is_lost:
-            return program.result(Outcome.SANDBOX_LOST, self._why_lost(), self._clock())
+            return program.result(Outcome.SANDBOX_LOST, self._why_ended(), self._clock())
         return program.result(*program.outcome(), self._clock())
 
     def receive(self, fields: dict[str, Any], printed: bytes) -> bool:
@@ -99,12 +99,6 @@ class ProgramChannel:
         if self._program is not None:
             self._before += self._program.seconds(self._clock())
             self._program = None
-
-    def _why_lost(self) -> str:
-        lost = self._lost()
-        if not isinstance(lost, SandboxLostError):
-            raise lost
-        return lost.detail
 
 
 class RunningProgram(Running):

@@ -57,7 +57,7 @@ COUNT, SECONDS, PATH, CAUSE = whole(), number(LATEST), name(LONGEST_FILE_NAME), 
 INNER_PATH = inner_path(LONGEST_FILE_NAME)
 ID = whole(least=1)
 NAMES = listed(PATH, 10_000)
-KEY = text(LONGEST_NAME)
+SHORT = text(LONGEST_NAME)
 
 PROCESS = record(
     number=ID,
@@ -65,7 +65,7 @@ PROCESS = record(
     arguments=NAMES,
     executable=optional(PATH),
     is_python=optional(flag),
-    files=mapping(text(LONGEST_NAME), PATH, 10_000),
+    files=mapping(SHORT, PATH, 10_000),
     repositories=optional(NAMES),
     only=optional(NAMES),
     changed=optional(flag),
@@ -81,21 +81,21 @@ CALL = variant(
     {
         "ask": record(
             id=ID,
-            what=text(LONGEST_NAME),
+            what=SHORT,
             method=text(LONGEST_PATH),
             path=text(LONGEST_PATH),
             size=whole(MAX_BODIES),
-            headers=mapping(text(LONGEST_NAME), text(LONGEST_PATH), MOST_HEADERS),
+            headers=mapping(SHORT, text(LONGEST_PATH), MOST_HEADERS),
         ),
-        **{what: record(id=ID, what=text(LONGEST_NAME)) for what in ("body", "more", "gone")},
+        **{what: record(id=ID, what=SHORT) for what in ("body", "more", "gone")},
     },
 )
 CONTROL: dict[str, Kind] = {
     # The key is empty until a kernel starts.
-    "hello": Kind(record(key=KEY, observes=optional(flag))),
+    "hello": Kind(record(key=SHORT, observes=optional(flag))),
     "pong": Kind(record()),
     "died": Kind(record(why=CAUSE)),
-    "started": Kind(record(key=KEY)),
+    "started": Kind(record(key=SHORT)),
     "printed": Kind(record(id=ID), payload=CHUNK),
     "ended": Kind(record(id=ID, status=optional(whole(2**16)), error=optional(CAUSE))),
     "process": Kind(PROCESS),
@@ -122,9 +122,7 @@ FILE_ANSWERS: dict[str, Type] = {
     ),
     "resolve": PATH,
     "digests": record(
-        files=listed(
-            record(name=INNER_PATH, is_executable=flag, size=COUNT, sha256=text(LONGEST_NAME)), MOST_LISTED
-        ),
+        files=listed(record(name=INNER_PATH, is_executable=flag, size=COUNT, sha256=SHORT), MOST_LISTED),
         is_complete=flag,
     ),
     "clock": number(LATEST),
@@ -139,7 +137,7 @@ LONG_TEXT = text(LONGEST_MESSAGE)
 DISPLAY = {
     "data": bundle,
     "metadata": optional(metadata(4096)),
-    "transient": optional(record(display_id=optional(text(LONGEST_NAME)))),
+    "transient": optional(record(display_id=optional(SHORT))),
 }
 ERROR = {"ename": text(LONGEST_NAME, is_clipped=True), "evalue": text(1000, is_clipped=True)}
 VALUE = record(data=optional(record(**{"text/plain": optional(LONG_TEXT)})))
@@ -165,8 +163,8 @@ MESSAGES: dict[int, dict[str, Type]] = {
         **OUTPUT,
         "clear_output": record(wait=bool),
         "execute_input": record(),
-        "status": record(execution_state=text(LONGEST_NAME)),
+        "status": record(execution_state=SHORT),
     },
 }
-HEADER = record(msg_type=text(LONGEST_NAME))
-PARENT = record(msg_id=optional(text(LONGEST_NAME)))
+HEADER = record(msg_type=SHORT)
+PARENT = record(msg_id=optional(SHORT))

@@ -270,7 +270,7 @@ class Shown:
     def on_death(self, why: str) -> None:
         assert len(why) < 600
 
-    def on_end(self, _: str) -> None:
+    def on_end(self) -> None:
         pass
 
 
@@ -350,7 +350,7 @@ def arrivals(count: int) -> Iterator[bytes]:
 def arrive(count: int) -> dict[str, int]:
     """Let mutated frames arrive at a link; returns what was dropped."""
     shown = Shown()
-    link = Link(Stream(), shown, clock=float, lost=RuntimeError)
+    link = Link(Stream(), shown, clock=float, cause_of_death=str)
     link._on_frame(frames.CONTROL, [json.dumps(CONTROL_FRAMES[0]).encode(), b""])
     link.programs.run("train", {}, {}, None)
     for data in arrivals(count):
@@ -390,7 +390,7 @@ def test_a_hundred_thousand_mutated_frames_raise_nothing_and_take_little_memory(
     "fields", [{"op": "data", "id": 0}, {"op": "data", "id": 1}, {"op": "more", "id": 1}]
 )
 def test_800_megabytes_that_nobody_asked_for_take_no_memory(fields: dict[str, Any]) -> None:
-    link = Link(Stream(), Shown(), clock=float, lost=RuntimeError)
+    link = Link(Stream(), Shown(), clock=float, cause_of_death=str)
     frame = frames.encode(frames.CONTROL, [json.dumps(fields).encode(), bytes(2**20)])
     tracemalloc.start()
     try:
