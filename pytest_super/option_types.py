@@ -1,11 +1,16 @@
-"""The types of option values: each parses a text, or raises ValueError with what is wrong."""
+"""The types of option values: each parses a text or a path, or raises ValueError with what is wrong."""
 
 from __future__ import annotations
 
+import json
 import re
 import shlex
 from dataclasses import dataclass
-from math import isfinite, nan
+from math import inf, isfinite, nan
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 
 def positive(text: str) -> int:
@@ -123,6 +128,9 @@ class Retrieval:
     tokens: int = 16_000
     """About the most, together with the function's file."""
 
+    def __str__(self) -> str:
+        return f"{self.source}:{self.tokens}"
+
 
 def retrieval(text: str) -> Retrieval:
     source, colon, tokens = text.partition(":")
@@ -140,3 +148,67 @@ def points(text: str) -> float:
     if not 0 < value <= 100:
         raise ValueError("must be a number of points, more than 0 and at most 100")
     return value
+
+
+def file(path: Path) -> Path:
+    if not path.is_file():
+        raise ValueError(f"there is no file {path}")
+    return path
+
+
+def file_text(path: Path) -> str:
+    try:
+        return file(path).read_text(encoding="utf-8")
+    except UnicodeDecodeError as error:
+        raise ValueError(f"{path} is not UTF-8: {error.reason}") from None
+
+
+def folder(path: Path) -> Path:
+    if not path.is_dir():
+        raise ValueError(f"there is no folder {path}")
+    return path
+
+
+def mount(text: str) -> tuple[str, str]:
+    # The last colon, because a name on the host can contain others.
+    host, _, inside = text.rpartition(":")
+    if not (host.startswith("/") and inside.startswith("/")):
+        raise ValueError("write it as /folder/of/host:/folder/inside")
+    return host, inside
+
+
+def word(text: str) -> str:
+    # Command lines and variables are written to disk, and code in the sandbox can read them.
+    refuse_secret(text, "no key goes into a sandbox; the gateway has that of the model")
+    return text
+
+
+def variable(text: str) -> tuple[str, str]:
+    name, equals, value = word(text).partition("=")
+    if not (name.isidentifier() and equals):
+        raise ValueError("write it as NAME=VALUE")
+    return name, value
+
+
+def parameter(text: str) -> tuple[str, Any]:
+    name, equals, value = text.partition("=")
+    if not (name and equals):
+        raise ValueError("write it as KEY=VALUE")
+    # Parameters are written to disk.
+    refuse_secret(text, "keys come from the environment, as for litellm")
+    try:
+        found: Any = json.loads(value)
+    except (ValueError, RecursionError):
+        found = value
+    # The gateway applies it; everything else is checked by litellm or the provider.
+    if name == "timeout" and not (isinstance(found, int | float) and 0 < found < inf):
+        raise ValueError("must be a number of seconds above 0")
+    return name, found
+
+
+def refuse_secret(text: str, why: str) -> None:
+    # Not at the top: a session without an agent needs no more than the standard library.
+    from pytest_super.redaction import may_hold_secret
+
+    if may_hold_secret(text):
+        raise ValueError(why)

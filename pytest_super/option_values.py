@@ -2,39 +2,42 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from pytest_super.options import AGENT, OPTIONS, Option
+from pytest_super.options import AGENT, GROUPS, OPTIONS, Option
 
-HEADING = "research-reproduction tasks (pytest-super)"
-UNSET: Any = ""
 # From pytest 9.2 on, a number in `[tool.pytest]` can be written without quotes.
 SCALAR: Any = str | int | float if pytest.version_tuple >= (9, 2) else "string"
 
 
 def add_options(parser: pytest.Parser) -> None:
-    for option in OPTIONS:
-        # The headings are in the order of the options.
-        group = parser.getgroup(option.about or "super", option.about or HEADING)
-        named: dict[str, Any] = {"dest": option.key, "default": None, "help": told(option)}
-        kind, unset = SCALAR, UNSET
-        if option.is_flag:
-            # None, not False: only an option that was given overrides the ini value.
-            named["action"], kind, unset = "store_true", "bool", None
-        else:
-            named["metavar"] = option.metavar or "|".join(option.choices or ())
-        if option.is_list:
-            named["action"], kind, unset = "append", "linelist", []
-        group.addoption(option.flag, **named)
-        parser.addini(option.key, f"default of {option.flag}", type=kind, default=unset)
+    for heading, options in GROUPS.items():
+        group = parser.getgroup(heading)
+        for option in options:
+            kind, unset = add_option(group, option)
+            parser.addini(option.key, f"default of {option.flag}", type=kind, default=unset)
     parser.addini("super_tasks", "what is collected when no path is given", type="args", default=["tasks"])
 
 
+def add_option(group: pytest.OptionGroup, option: Option) -> tuple[Any, Any]:
+    """Returns the type of its ini value, and the value if it is not set."""
+    # The default is None also for a flag: only an option that was given overrides the ini value.
+    named: dict[str, Any] = {"dest": option.key, "default": None, "help": told(option)}
+    if option.is_flag:
+        group.addoption(option.flag, action="store_true", **named)
+        return "bool", None
+    action = "append" if option.is_list else "store"
+    group.addoption(option.flag, action=action, metavar=option.metavar, **named)
+    return ("linelist", []) if option.is_list else (SCALAR, "")
+
+
 def told(option: Option) -> str:
-    is_told = option.default is not None and not option.is_flag
-    return f"{option.help} Default: {option.default}." if is_told else option.help
+    repeatable = " Repeatable." if option.is_list else ""
+    default = "" if option.default is None else f" Default: {option.default}."
+    return f"{option.help}{repeatable}{default}"
 
 
 def value_of(config: pytest.Config, option: Option) -> Any:
@@ -44,20 +47,34 @@ def value_of(config: pytest.Config, option: Option) -> Any:
     refuse_empty(option, given)
     if given is None:
         given, source = ini_value(config, option.key), f"the ini value {option.key}"
-    if option.is_list or option.is_flag:
-        return given
-    if given in ("", None):
-        return option.default
+    if option.is_flag:
+        return bool(given)
+    if option.is_list:
+        return tuple(parsed(config, option, text, source) for text in given)
+    return option.default if given in ("", None) else parsed(config, option, str(given), source)
+
+
+def parsed(config: pytest.Config, option: Option, text: str, source: str) -> Any:
     try:
-        value = option.parse(str(given))
+        if option.parse_path is not None:
+            return option.parse_path(resolved(config, option.key, text))
+        value = option.parse(text)
     except ValueError as error:
-        raise pytest.UsageError(f"{source}={given}: {error}") from None
+        from pytest_super.redaction import without_secret
+
+        raise pytest.UsageError(f"{source}={without_secret(text)}: {error}") from None
     if option.choices and value not in option.choices:
         from pytest_super.words import did_you_mean
 
         meant = did_you_mean(value, option.choices)
-        raise pytest.UsageError(f"{source}={given}: choose from {', '.join(option.choices)}{meant}")
+        raise pytest.UsageError(f"{source}={text}: choose from {', '.join(option.choices)}{meant}")
     return value
+
+
+def resolved(config: pytest.Config, key: str, text: str) -> Path:
+    """The absolute path: an option is relative to the working directory, an ini value to the rootdir."""
+    base = config.rootpath if config.getoption(key) is None else config.invocation_params.dir
+    return (base / Path(text).expanduser()).absolute()
 
 
 def ini_value(config: pytest.Config, key: str) -> Any:

@@ -64,6 +64,11 @@ def may_hold_secret(text: str) -> bool:
     return is_named or bool(PASSWORD_IN_ADDRESS.search(value))
 
 
+def without_secret(text: str) -> str:
+    """`NAME=VALUE` for a message; only the name if it may hold a secret."""
+    return text.partition("=")[0] if may_hold_secret(text) else text
+
+
 def environment_secrets() -> Iterator[str]:
     """The values of variables with a secret's name, and the passwords in addresses such as a proxy's.
 

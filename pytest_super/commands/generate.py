@@ -5,7 +5,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from pytest_super.option_types import amount, positive
+from pytest_super.option_types import amount, parameter, positive
 
 HELP = "make tasks from repositories with a model"
 JOBS = 4
@@ -51,6 +51,7 @@ def add_model(parser: ArgumentParser) -> None:
         "--model-arg",
         action="append",
         default=[],
+        type=told(parameter),
         metavar="KEY=VALUE",
         help="parameter of every call (VALUE is JSON or else text); can be repeated",
     )
@@ -69,7 +70,9 @@ def told(parse: Callable[[str], Any]) -> Callable[[str], Any]:
         try:
             return parse(text)
         except ValueError as error:
-            raise ArgumentTypeError(f"{text!r}: {error}") from None
+            from pytest_super.redaction import without_secret
+
+            raise ArgumentTypeError(f"{without_secret(text)!r}: {error}") from None
 
     return checked
 

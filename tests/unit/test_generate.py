@@ -821,8 +821,6 @@ def test_a_folder_must_lie_inside_that_of_the_output(place: Workplace, tmp_path:
     ("arguments", "words"),
     [
         ([], "name a repository"),
-        (["boruta", "--model-arg=x"], "write it as KEY=VALUE"),
-        (["boruta", "--model-arg=api_key=sk-1"], "keys come from the environment"),
         (["boruta", "--prompts=."], "has none of questions.md, task.md, repair.md"),
         (["boruta", "--model=scripted:none.yaml"], "none.yaml"),
         (["boruta", "--output=file"], "file cannot be used"),
@@ -852,9 +850,11 @@ def test_what_is_wrong_on_the_command_line_is_told_before_the_run(
         ("--jobs=0", "'0': must be a whole number of at least 1"),
         ("--jobs=x", "'x': "),
         ("--set=expert", "--set=expert"),
+        ("--model-arg=x", "'x': write it as KEY=VALUE"),
+        ("--model-arg=api_key=sk-1", "'api_key': keys come from the environment"),
     ],
 )
-def test_numbers_that_make_no_sense_are_refused(
+def test_values_that_make_no_sense_are_refused(
     capsys: pytest.CaptureFixture[str], argument: str, words: str
 ) -> None:
     with pytest.raises(SystemExit) as caught:

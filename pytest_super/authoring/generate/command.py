@@ -7,9 +7,7 @@ from collections import Counter
 from contextlib import closing, suppress
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
-
-import pytest
+from typing import TYPE_CHECKING
 
 from pytest_super.authoring.generate.generation import Generation, GenerationSettings
 from pytest_super.authoring.generate.prompts import read_prompts
@@ -21,13 +19,12 @@ from pytest_super.model.client import GatewayModel
 from pytest_super.model.gateway_process import Gateway
 from pytest_super.model.settings import SCRIPTED, ModelSettings
 from pytest_super.report.live_command import LiveCommand
-from pytest_super.session.settings import parse_parameter
 from pytest_super.store.run_folder import new_run_id
 from pytest_super.words import one_line
 
 if TYPE_CHECKING:
     from argparse import Namespace
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterator
 
     from pytest_super.model.completion import Model
 
@@ -146,18 +143,11 @@ def model_settings(arguments: Namespace) -> ModelSettings:
         name = f"{SCRIPTED}{path}"
     return ModelSettings(
         name=name,
-        parameters=parameters(arguments.model_arg),
+        parameters=dict(arguments.model_arg),
         max_cost=arguments.max_cost,
         calls=str((arguments.output / CALLS).absolute()),
         record=str(arguments.record.absolute()) if arguments.record else None,
     )
-
-
-def parameters(texts: Iterable[str]) -> dict[str, Any]:
-    try:
-        return dict(map(parse_parameter, texts))
-    except pytest.UsageError as error:
-        raise SuperError(own_options(error)) from None
 
 
 def own_options(error: Exception) -> str:

@@ -9,6 +9,7 @@ from statistics import fmean, median
 from typing import TYPE_CHECKING
 
 from pytest_super.authoring.stats.code_lines import lines_of_cell, lines_of_edit
+from pytest_super.options import SETS
 from pytest_super.report.table import table_lines
 from pytest_super.sources.release import normalized
 from pytest_super.tasks.solution import read_solution
@@ -19,7 +20,6 @@ if TYPE_CHECKING:
 
     from pytest_super.tasks.task import PreExecuted, Task
 
-SETS = ("expert", "masked", "auto", "functions")
 SIZES = ("lines", "cells", "landmarks", "prefix_steps", "prefix_lines")
 """The sizes of a task: lines and cells of its gold code, landmarks, pre-executed steps, lines of these.
 
