@@ -25,7 +25,8 @@ from pathlib import Path
 from statistics import fmean
 
 from pytest_super.comparison.baseline import read_side, write_baseline
-from pytest_super.comparison.comparison import by_look, compare
+from pytest_super.comparison.comparison import compare
+from pytest_super.comparison.rule import by_look
 from pytest_super.comparison.side import side_of_run
 from pytest_super.option_types import LEAST_EPOCHS, MOST_EPOCHS
 from pytest_super.statistics.baseline import standard_error

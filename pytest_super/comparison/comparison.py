@@ -4,55 +4,29 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import date
-from math import inf
 from statistics import fmean
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING
 
 from pytest_super.comparison.errors import with_errors
 from pytest_super.comparison.matching import why_left_out
 from pytest_super.comparison.never_solved import with_stand_ins
 from pytest_super.comparison.over_time import age_of
 from pytest_super.comparison.pairing import is_coupled, pair_of
+from pytest_super.comparison.rule import Rule, by_look, overall, risk_of
 from pytest_super.errors import SuperError
 from pytest_super.statistics.baseline import standard_error
-from pytest_super.statistics.bounds import LEVEL, Difference
-from pytest_super.statistics.decision import (
-    CANNOT_TELL,
-    PASS,
-    REGRESSED,
-    Verdict,
-    chance_of_no_drop,
-    epochs_to_decide,
-    is_refused,
-    verdict,
-)
-from pytest_super.statistics.difference import difference
+from pytest_super.statistics.decision import CANNOT_TELL, Verdict, epochs_to_decide, is_refused
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
+    from pytest_super.comparison.rule import Confidence
     from pytest_super.comparison.side import Side, TaskTrials
+    from pytest_super.statistics.bounds import Difference
     from pytest_super.statistics.samples import Pair
 
 # The numbers of epochs of a baseline that are tried for an advice.
 LONGER_BASELINES = (10, 20, 50, 100)
-
-Confidence: TypeAlias = "Callable[[str, int], float]"
-"""How sure each one-sided bound of a set must be, if so many sets share the error."""
-
-
-def by_look(number: int) -> Confidence:
-    """Of one of several looks at the same subject, with all trials until then, from 1.
-
-    An unchanged agent that is looked at until it has regressed, and a worse one that is looked at until it
-    passes, are decided wrongly as rarely as by one look: `benchmarks/pull_requests.py` simulates both.
-    """
-    return lambda _set, sets: 1 - risk_of(number) / sets
-
-
-def risk_of(look: int) -> float:
-    """How likely a look is wrong at most, for each of its bounds."""
-    return (1 - LEVEL) / look**2
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -136,26 +110,6 @@ class SetComparison:
     def is_refused(self) -> bool:
         """Whether it has too few tasks and epochs for any verdict."""
         return is_refused(self.difference)
-
-
-@dataclass(frozen=True, kw_only=True)
-class Rule:
-    """How sets are decided."""
-
-    margin: float
-    confidence: Confidence
-    drift: float
-
-    def differences(self, pairs: Mapping[str, Sequence[Pair]]) -> dict[str, Difference]:
-        """Of the tasks of each set."""
-        return {name: difference(of_set, self.drift) for name, of_set in pairs.items()}
-
-    def verdicts(self, found: Mapping[str, Difference]) -> dict[str, Verdict]:
-        levels = holm_levels(found, self.confidence)
-        return {
-            name: verdict(one, self.margin, pass_level=self.confidence(name, 1), level=levels[name])
-            for name, one in found.items()
-        }
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -284,29 +238,3 @@ def more_for(pairs: Sequence[Pair], rule: Rule, level: float) -> More:
     total = {length: length + epochs for length, epochs in needed.items() if epochs is not None}
     best = min(total, key=lambda length: total[length], default=has)
     return More(epochs=needed[best], baseline=None if best == has else best)
-
-
-def holm_levels(found: Mapping[str, Difference], confidence: Confidence) -> dict[str, float]:
-    """The confidence at which each set has regressed: several sets give no more false alarms than one.
-
-    Holm 1979, Scandinavian Journal of Statistics 6, 65-70: after one that is not worse at its level, none is.
-    """
-    levels: dict[str, float] = {}
-    ends = False
-    for place, name in enumerate(sorted(found, key=lambda name: share_of_error(name, found, confidence))):
-        level = confidence(name, len(found) - place)
-        ends = ends or found[name].bounds(level)[1] >= 0
-        levels[name] = 1.0 if ends else level
-    return levels
-
-
-def share_of_error(name: str, found: Mapping[str, Difference], confidence: Confidence) -> float:
-    """The p-value of a set in the units of the error that it may have, which differs where looks do."""
-    error = 1 - confidence(name, len(found))
-    return chance_of_no_drop(found[name]) / error if error else inf
-
-
-def overall(verdicts: Sequence[Verdict]) -> Verdict:
-    if REGRESSED in verdicts:
-        return REGRESSED
-    return PASS if all(one == PASS for one in verdicts) else CANNOT_TELL

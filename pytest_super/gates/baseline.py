@@ -11,9 +11,10 @@ from functools import cache, partial
 from math import fsum
 from typing import TYPE_CHECKING, Any
 
-from pytest_super.comparison.comparison import by_look, compare
+from pytest_super.comparison.comparison import compare
 from pytest_super.comparison.earlier import EarlierRuns
 from pytest_super.comparison.never_solved import never_solved_of
+from pytest_super.comparison.rule import by_look
 from pytest_super.comparison.side import side_of
 from pytest_super.errors import SuperError
 from pytest_super.gates.wording import (
@@ -32,7 +33,8 @@ from pytest_super.words import counted, one_line
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 
-    from pytest_super.comparison.comparison import Comparison, Confidence
+    from pytest_super.comparison.comparison import Comparison
+    from pytest_super.comparison.rule import Confidence
     from pytest_super.comparison.side import Side, TaskTrials
     from pytest_super.gates import Selected
     from pytest_super.option_types import Epochs

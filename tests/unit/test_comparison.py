@@ -13,9 +13,10 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from pytest_super.comparison.baseline import read_baseline, read_side, write_baseline
-from pytest_super.comparison.comparison import by_look, compare, holm_levels
+from pytest_super.comparison.comparison import compare
 from pytest_super.comparison.earlier import EarlierRuns
 from pytest_super.comparison.over_time import drift_of, why_renew, with_run
+from pytest_super.comparison.rule import by_look, holm_levels
 from pytest_super.comparison.side import Side, TaskTrials, side_of, side_of_run
 from pytest_super.errors import SuperError
 from pytest_super.gates import Selected
