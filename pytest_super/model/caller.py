@@ -4,32 +4,29 @@ from __future__ import annotations
 
 import asyncio
 from collections import defaultdict
-from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from time import monotonic
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from pytest_super.errors import SuperError
 from pytest_super.model.completion import NO_USAGE, BudgetSpentError, Usage
-from pytest_super.model.failures import Failure, ModelCallError, error_data
+from pytest_super.model.failures import Failure, ModelCallError, disk_errors, error_data
 from pytest_super.model.ledger import Ledger
 from pytest_super.model.protocols.canonical import parts_of
 from pytest_super.model.protocols.common import COMMON
 from pytest_super.model.protocols.protocol import reading
-from pytest_super.model.recorded import RecordedTrials, answer_of
+from pytest_super.model.recorded import answer_of, recorded_trials
 from pytest_super.model.retry import Tries
 from pytest_super.model.token_estimate import UNBOUNDED, MaxUsage, count_characters
-from pytest_super.store.answers import AnswerStore
 from pytest_super.store.trajectory import now
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Coroutine, Iterator
+    from collections.abc import Callable, Coroutine
 
     from pytest_super.model.protocols.protocol import Request
     from pytest_super.model.provider import Answer, Asked, ModelProvider
-    from pytest_super.model.recorded import RecordedTrial, Taken
+    from pytest_super.model.recorded import Taken
     from pytest_super.model.retry import RetryPolicy
     from pytest_super.model.settings import CallingTrial, ModelSettings
 T = TypeVar("T")
@@ -172,7 +169,7 @@ class Caller:
         """The error; another one if the provider has refused what a recorded answer has sealed."""
         if error.failure is not Failure.REFUSED or self.recorded is None:
             return error
-        with self._recording(call) as record:
+        with self.recorded.recording(call.trial) as record:
             if not record.goes_on_from_seal(call.asked.request):
                 return error
         why = REFUSED_FORK if self.settings.is_fork else REFUSED_SEAL
@@ -220,14 +217,14 @@ class Caller:
             body = call.asked.protocol.from_chat(answer.body, call.asked.request)
             answer = replace(answer, body=body, is_chat=False)
         took = {"seconds": round(monotonic() - began, 3)}
-        self._record_end(call, answer=answer.body, **{**answer.facts(), **took})
+        self._record_end(call, answer=answer.body, **answer.facts() | took)
         self._check_price(answer.usage, answer.model)
         # The sum over all attempts, as in the ledger: broken answers are charged as well.
         return replace(answer, usage=call.usage)
 
     def _book(self, call: ModelCall, usage: Usage, /, **facts: Any) -> None:
         call.usage += usage
-        with disk_errors(self.settings.calls, "--super-dir"):
+        with disk_errors(self.settings.calls):
             self.ledger.charge(call.trial.name, usage, call.most, **facts)
 
     def _check_price(self, usage: Usage, model: str) -> None:
@@ -244,7 +241,7 @@ class Caller:
         if self.recorded is None:
             return None
         parts = list(parts_of(call.asked.protocol, call.asked.request))
-        with self._recording(call) as record:
+        with self.recorded.recording(call.trial) as record:
             call.number, call.taken = record.ask(parts, started=call.started)
             is_miss = call.taken is None and (self.settings.needs_answers or record.is_in_past)
             return record.miss(parts, call.number) if is_miss else None
@@ -257,31 +254,12 @@ class Caller:
 
     def _record(self, call: ModelCall, **facts: Any) -> None:
         """Write what became of the call."""
-        if call.number:
-            with self._recording(call) as record:
+        if self.recorded is not None and call.number:
+            with self.recorded.recording(call.trial) as record:
                 record.add(call.number, **facts)
 
-    @contextmanager
-    def _recording(self, call: ModelCall) -> Iterator[RecordedTrial]:
-        assert self.recorded is not None
-        with disk_errors(self.recorded.folder, "--super-dir"):
-            try:
-                record = self.recorded.of(call.trial.name, call.trial.task, call.trial.epoch)
-            except SuperError as error:
-                text = f"{error}; --super-answers=none does without a record"
-                raise ModelCallError(Failure.TRANSIENT, text, is_final=True) from None
-            yield record
 
-
-def recorded_trials(settings: ModelSettings) -> RecordedTrials | None:
-    """None if nothing is recorded."""
-    if settings.record is None:
-        return None
-    source = AnswerStore(Path(settings.answers)) if settings.answers else None
-    return RecordedTrials(Path(settings.record), source, is_fork=settings.is_fork)
-
-
-async def to_its_end(work: Coroutine[Any, Any, T], cancelled: Callable[[], None] = lambda: None) -> T:
+async def to_its_end(work: Coroutine[Any, Any, T], cancelled: Callable[[], None]) -> T:
     """The result of `work`, which a cancellation does not stop: it waits until `work` has ended.
 
     `cancelled` is called at once.
@@ -293,13 +271,3 @@ async def to_its_end(work: Coroutine[Any, Any, T], cancelled: Callable[[], None]
         cancelled()
         await asyncio.gather(task, return_exceptions=True)
         raise
-
-
-@contextmanager
-def disk_errors(path: str | Path, option: str) -> Iterator[None]:
-    """Turns an OSError from writing to `path`, which `option` chooses, into a failure that ends the run."""
-    try:
-        yield
-    except OSError as error:
-        text = f"{path} cannot be written: {error.strerror}: make room, or name another folder by {option}"
-        raise ModelCallError(Failure.FATAL, text) from None

@@ -8,13 +8,15 @@ not: they change with every version, and they can quote the prompt, which an age
 
 from __future__ import annotations
 
+from contextlib import contextmanager
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
 from pytest_super.model.completion import NO_USAGE, BudgetSpentError, Usage
 
 if TYPE_CHECKING:
-    from collections.abc import Set
+    from collections.abc import Iterator, Set
+    from pathlib import Path
 
 
 class Failure(StrEnum):
@@ -124,3 +126,13 @@ def classify(status: int, codes: Set[str] = frozenset()) -> Failure:
         return Failure.FATAL
     # Below 400 the provider did answer, but the answer could not be read.
     return Failure.DENIED if status >= 400 else Failure.UNCLEAR
+
+
+@contextmanager
+def disk_errors(path: str | Path) -> Iterator[None]:
+    """Turns an OSError from writing a run's file into a failure that ends the run."""
+    try:
+        yield
+    except OSError as error:
+        text = f"{path} cannot be written: {error.strerror}: make room, or name another folder by --super-dir"
+        raise ModelCallError(Failure.FATAL, text) from None

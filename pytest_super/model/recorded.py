@@ -7,23 +7,25 @@ of several equal ones in the order of asking, and each once.
 from __future__ import annotations
 
 from collections import OrderedDict
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pytest_super.errors import SuperError
 from pytest_super.model.completion import Usage
-from pytest_super.model.failures import Failure, ModelCallError
+from pytest_super.model.failures import Failure, ModelCallError, disk_errors
 from pytest_super.model.provider import Answer
 from pytest_super.model.request_difference import first_difference, nearest
-from pytest_super.store.answers import FILE, FORMAT, AskedPart, TrialAnswers, read_answers
+from pytest_super.store.answers import FILE, FORMAT, AnswerStore, AskedPart, TrialAnswers, read_answers
 from pytest_super.store.json_lines import append, to_line
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
-    from pathlib import Path
 
     from pytest_super.model.protocols.canonical import Part
-    from pytest_super.store.answers import AnswerStore, AnyPath, RecordedCall
+    from pytest_super.model.settings import CallingTrial, ModelSettings
+    from pytest_super.store.answers import AnyPath, RecordedCall
 
 # Trials whose record is in memory. That of another one is read again.
 MOST_TRIALS = 32
@@ -196,11 +198,30 @@ class RecordedTrials:
             self._forget_idle(but=name)
         return self._trials[name]
 
+    @contextmanager
+    def recording(self, trial: CallingTrial) -> Iterator[RecordedTrial]:
+        """The trial's record. Raises ModelCallError if it cannot be read, or in the block not be written."""
+        with disk_errors(self.folder):
+            try:
+                record = self.of(trial.name, trial.task, trial.epoch)
+            except SuperError as error:
+                text = f"{error}; --super-answers=none does without a record"
+                raise ModelCallError(Failure.TRANSIENT, text, is_final=True) from None
+            yield record
+
     def _forget_idle(self, but: str) -> None:
         # A call under way is in memory alone: read again, its answer would be given once more.
         idle = [name for name, trial in self._trials.items() if not trial.under_way and name != but]
         for name in idle[: len(self._trials) - MOST_TRIALS]:
             del self._trials[name]
+
+
+def recorded_trials(settings: ModelSettings) -> RecordedTrials | None:
+    """None if nothing is recorded."""
+    if settings.record is None:
+        return None
+    source = AnswerStore(Path(settings.answers)) if settings.answers else None
+    return RecordedTrials(Path(settings.record), source, is_fork=settings.is_fork)
 
 
 def reruns_before(path: Path) -> Iterator[Path]:
