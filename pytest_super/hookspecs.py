@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from pytest_super.store.results import TrialResult
     from pytest_super.store.trajectory import Step
     from pytest_super.tasks.task import Task
-    from pytest_super.trial.trial import Agent
+    from pytest_super.trial.agent_run import Agent
 
 
 @pytest.hookspec(firstresult=True)

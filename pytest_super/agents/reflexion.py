@@ -16,7 +16,8 @@ if TYPE_CHECKING:
     from pytest_super.model.completion import Message
     from pytest_super.store.trajectory import Step
     from pytest_super.tasks.public_task import PublicTask
-    from pytest_super.trial.trial import Agent, Trial
+    from pytest_super.trial.agent_run import Agent
+    from pytest_super.trial.trial import Trial
 
 
 class Reflecting:

@@ -23,7 +23,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from pytest_super.tasks.task import Task
-    from pytest_super.trial.trial import Agent, Trial
+    from pytest_super.trial.agent_run import Agent
+    from pytest_super.trial.trial import Trial
 
     Factory = Callable[[Task, "AgentSettings"], Agent]
 

@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     from pytest_super.kernel.client import Kernel
     from pytest_super.model.completion import Model
     from pytest_super.tasks.task import Task
+    from pytest_super.trial.agent_run import Agent
     from pytest_super.trial.budget import Budget
-    from pytest_super.trial.trial import Agent
 
 
 @pytest.fixture

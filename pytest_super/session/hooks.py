@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
     from pytest_super.kernel.sandbox import Sandbox
     from pytest_super.tasks.task import Task
-    from pytest_super.trial.trial import Agent
+    from pytest_super.trial.agent_run import Agent
 
 
 def selected(items: Iterable[pytest.Item], config: pytest.Config) -> Selected:

@@ -39,8 +39,8 @@ if TYPE_CHECKING:
     from pytest_super.store.results import TrialResult
     from pytest_super.store.trajectory import Step
     from pytest_super.tasks.task import Task
+    from pytest_super.trial.agent_run import Agent
     from pytest_super.trial.budget import Budget
-    from pytest_super.trial.trial import Agent
 
 
 # How long the end of a trial waits for model calls that the agent has abandoned.

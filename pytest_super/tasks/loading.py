@@ -10,15 +10,8 @@ from yaml import MappingNode, Node, ScalarNode, SequenceNode
 from pytest_super.errors import TaskFileError
 from pytest_super.tasks.task import Task
 from pytest_super.tasks.validation import broken_rules
-from pytest_super.tasks.yaml_reader import (
-    MAX_VALUES,
-    STR,
-    Reader,
-    Unreadable,
-    documents,
-    read_text,
-    unreadable,
-)
+from pytest_super.tasks.yaml_reader import MAX_VALUES, Reader, Unreadable, documents, read_text, unreadable
+from pytest_super.tasks.yaml_scalars import STR
 from pytest_super.words import did_you_mean, printable_line
 
 if TYPE_CHECKING:

@@ -1,8 +1,4 @@
-"""Reads the YAML of task files: scalars as in JSON and YAML 1.2, and errors with line and column.
-
-PyYAML's own rules would change answers (`5e-05` and `1e-3` become strings, `no` becomes False, `1:30` becomes
-90), so plain scalars are resolved by the core schema of YAML 1.2 instead.
-"""
+"""Reads the YAML of task files: scalars as in JSON and YAML 1.2, and errors with line and column."""
 
 from __future__ import annotations
 
@@ -14,27 +10,13 @@ from typing import TYPE_CHECKING, Any, AnyStr
 import yaml
 from yaml import MappingNode, ScalarNode
 
+from pytest_super.tasks.yaml_scalars import SPECIAL, STR, TAG, construct, tag_of, unknown_tag
+
 if TYPE_CHECKING:
-    from collections.abc import Callable, Container, Iterator
+    from collections.abc import Container, Iterator
     from pathlib import Path
 
-TAG = "tag:yaml.org,2002:"
-STR, SEQ, MAP = TAG + "str", TAG + "seq", TAG + "map"
-PLAIN = {
-    TAG + name: re.compile(pattern)
-    for name, pattern in (
-        # The last alternative is empty: a key without a value is null.
-        ("null", r"~|null|Null|NULL|"),
-        ("bool", r"true|True|TRUE|false|False|FALSE"),
-        ("int", r"[-+]?[0-9]+|0o[0-7]+|0x[0-9a-fA-F]+"),
-        (
-            "float",
-            r"[-+]?(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?|[-+]?\.(?:inf|Inf|INF)|\.(?:nan|NaN|NAN)",
-        ),
-    )
-}
-# The first characters of plain scalars that are not strings.
-SPECIAL = frozenset("~nNtTfF-+.0123456789")
+SEQ, MAP = TAG + "seq", TAG + "map"
 
 MAX_BYTES = 16 * 2**20
 # Of a task, where aliases can expand a small file to any size.
@@ -72,7 +54,7 @@ class Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[mis
         # `implicit[0]` is false for quoted scalars.
         if value is None or not implicit[0] or (value and value[0] not in SPECIAL):
             return STR
-        return next((tag for tag, pattern in PLAIN.items() if pattern.fullmatch(value)), STR)
+        return tag_of(value)
 
 
 class BoundedLoader(Loader):
@@ -266,40 +248,3 @@ class Reader:
 
 def is_text(location: Location) -> bool:
     return location in TEXT_FIELDS or location[:2] == ("sandbox", "env")
-
-
-def unknown_tag(tag: str) -> str:
-    return f"the tag {tag.replace(TAG, '!!')} is not supported here"
-
-
-def construct(tag: str, text: str) -> Any:
-    """The value of a scalar. Raises ValueError, also for an explicit tag that does not fit the text."""
-    if tag == STR:
-        return text
-    if tag not in CONSTRUCT:
-        raise ValueError(unknown_tag(tag))
-    if not PLAIN[tag].fullmatch(text):
-        raise ValueError(f"`{text[:40]}` is not a {tag.replace(TAG, '!!')}")
-    return CONSTRUCT[tag](text)
-
-
-def parse_int(text: str) -> int:
-    if text[:2] in ("0x", "0o"):
-        return int(text, 0)
-    try:
-        # Not with base 0, which refuses leading zeros. Python refuses more than 4,300 digits.
-        return int(text)
-    except ValueError:
-        raise ValueError(f"a number with {len(text):,} digits is too long: quote it as text") from None
-
-
-def parse_float(text: str) -> float:
-    return float(text.lower().replace(".inf", "inf").replace(".nan", "nan"))
-
-
-CONSTRUCT: dict[str, Callable[[str], Any]] = {
-    TAG + "null": lambda _text: None,
-    TAG + "bool": lambda text: text.lower() == "true",
-    TAG + "int": parse_int,
-    TAG + "float": parse_float,
-}

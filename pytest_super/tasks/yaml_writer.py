@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import yaml
 
-from pytest_super.tasks.yaml_reader import STR
+from pytest_super.tasks.yaml_scalars import STR
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -6,14 +6,21 @@ import asyncio
 import inspect
 import os
 import traceback
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Protocol
 
 from pytest_super.errors import TrialEnded
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Coroutine
 
-    from pytest_super.trial.trial import Agent, Trial
+    from pytest_super.trial.trial import Trial
+
+
+class Agent(Protocol):
+    """What chooses the actions."""
+
+    def run(self, trial: Trial) -> Coroutine[Any, Any, None] | None:
+        """Act by methods of `trial` until the task is done. Returning ends the trial. Can be `async def`."""
 
 
 def run_agent(agent: Agent, trial: Trial, is_from_outside: Callable[[BaseException], bool]) -> str:

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING, Any
 
 from pytest_super.errors import InfrastructureError
 from pytest_super.kernel.cell import Outcome, SandboxLostError
 from pytest_super.store.trajectory import Action, Step, now
-from pytest_super.trial.editing import edit_file, whole_lines
+from pytest_super.trial.editing import edit_action, edit_file, whole_lines
 from pytest_super.trial.observation import observation_of
 from pytest_super.trial.step_log import cell_fields
 
@@ -60,5 +59,4 @@ def edited(edit: Edit, files: SandboxFiles, number: int) -> dict[str, Any]:
         observation, outcome = str(lost), "error"
     if outcome != "ok":
         raise InfrastructureError(f"pre-executed edit {number} of {edit.path} cannot be made: {observation}")
-    content = json.dumps({"path": edit.path, "before": before, "after": after}, ensure_ascii=False)
-    return {"action": Action(type="edit", content=content), "observation": observation}
+    return {"action": edit_action(edit.path, before, after), "observation": observation}

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import json
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from pytest_super.errors import InfrastructureError, TrialEnded
 from pytest_super.kernel.cell import Outcome, SandboxLostError
 from pytest_super.model.completion import BudgetSpentError
 from pytest_super.store.trajectory import PROGRAM, Action, now
 from pytest_super.trial.compute_limit import ComputeLimit
-from pytest_super.trial.editing import edit_file
+from pytest_super.trial.editing import edit_action, edit_file
 from pytest_super.trial.file_watch import FileWatch
 from pytest_super.trial.observation import NOTHING_RUNS, ONLY_SUBMIT, STILL_RUNNING, observation_of
 from pytest_super.trial.reading import read_text
@@ -19,7 +19,7 @@ from pytest_super.trial.step_log import StepLog, cell_fields, check_texts
 from pytest_super.trial.wall_limit import WallLimit, whole_step
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from pytest_super.kernel.cell import CellResult
     from pytest_super.kernel.client import Kernel
@@ -34,13 +34,6 @@ if TYPE_CHECKING:
 
     Tool = Callable[[SandboxFiles], tuple[str, str]]
     """Works on the sandbox's files. Returns the observation, and `ok` or `error`."""
-
-
-class Agent(Protocol):
-    """What chooses the actions."""
-
-    def run(self, trial: Trial) -> Coroutine[Any, Any, None] | None:
-        """Act by methods of `trial` until the task is done. Returning ends the trial. Can be `async def`."""
 
 
 class Trial:
@@ -117,30 +110,27 @@ class Trial:
         self._raise_if_over()
         return completion
 
-    @whole_step
     def execute(self, code: str, thought: str = "") -> Step:
         """Run one notebook cell. At the cell's time limit it is left running."""
-        action, started = Action(type="execute", content=code), self._begin()
-        if why := self._hindrance():
-            return self._refuse(action, thought, started, why)
-        self._landmarks.begin_cell(code, step=self._log.next_number)
-        with self._failures(), self.compute_limit.put_off(), self.doing("cell"):
-            result = self.kernel.execute(code, timeout=self._timeout(), listener=self._listener)
-        return self._finish(action, thought, started, result)
+
+        def run() -> CellResult:
+            self._landmarks.begin_cell(code, step=self._log.next_number)
+            return self.kernel.execute(code, timeout=self._timeout(), listener=self._listener)
+
+        return self._act_on_cell(Action(type="execute", content=code), thought, run, is_running=False)
 
     def continue_wait(self, thought: str = "") -> Step:
         """Wait once more, up to the cell limit, for the cell that is running."""
         action = Action(type="continue_wait")
-        return self._follow_cell(action, thought, lambda: self.kernel.wait(timeout=self._timeout()))
+        return self._act_on_cell(action, thought, lambda: self.kernel.wait(timeout=self._timeout()))
 
     def interrupt(self, thought: str = "") -> Step:
         """Stop the cell that is running."""
-        return self._follow_cell(Action(type="interrupt"), thought, self.kernel.interrupt)
+        return self._act_on_cell(Action(type="interrupt"), thought, self.kernel.interrupt)
 
     def edit(self, path: str, before: str, after: str, thought: str = "") -> Step:
         """Replace `before`, which must occur exactly once in the file, by `after`."""
-        content = json.dumps({"path": path, "before": before, "after": after}, ensure_ascii=False)
-        action = Action(type="edit", content=content)
+        action = edit_action(path, before, after)
         return self.use(action, lambda files: edit_file(files, path, before, after), thought)
 
     def read(self, path: str, thought: str = "") -> Step:
@@ -256,12 +246,14 @@ class Trial:
         return min(self.budget.limits.cell, self.budget.seconds_left())
 
     @whole_step
-    def _follow_cell(self, action: Action, thought: str, follow: Callable[[], CellResult]) -> Step:
+    def _act_on_cell(
+        self, action: Action, thought: str, act: Callable[[], CellResult], *, is_running: bool = True
+    ) -> Step:
         started = self._begin()
-        if why := self._hindrance(is_running=True):
+        if why := self._hindrance(is_running=is_running):
             return self._refuse(action, thought, started, why)
         with self._failures(), self.compute_limit.put_off(), self.doing("cell"):
-            result = follow()
+            result = act()
         return self._finish(action, thought, started, result)
 
     def _refuse(self, action: Action, thought: str, started: str, why: str) -> Step:

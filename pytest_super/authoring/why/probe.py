@@ -21,7 +21,8 @@ if TYPE_CHECKING:
 
     from pytest_super.store.trajectory import Step
     from pytest_super.tasks.task import Task
-    from pytest_super.trial.trial import Agent, Trial
+    from pytest_super.trial.agent_run import Agent
+    from pytest_super.trial.trial import Trial
 
 
 def replayable(trajectory: Path) -> list[Step]:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import errno
+import json
 import re
 from itertools import chain, repeat
 from typing import TYPE_CHECKING
 
+from pytest_super.store.trajectory import Action
 from pytest_super.trial.editing.feedback import done, not_found, several
 from pytest_super.trial.editing.places import Place, end_of_line, has_text, line_places, text_places
 
@@ -22,6 +24,11 @@ LINE_END = re.compile(rb"\r?\n")
 
 class EditError(Exception):
     """The edit was not made. The text is the agent's observation."""
+
+
+def edit_action(path: str, before: str, after: str) -> Action:
+    content = json.dumps({"path": path, "before": before, "after": after}, ensure_ascii=False)
+    return Action(type="edit", content=content)
 
 
 def edit(data: bytes, before: str, after: str) -> tuple[bytes, Place]:
