@@ -71,6 +71,14 @@ def parts_in(value: Any, fields: tuple[str, ...] | None = None) -> Iterator[dict
             left.extend(item.values() if fields is None else (item[name] for name in fields if name in item))
 
 
+def loaded(text: str | bytes, default: Any = None) -> Any:
+    """The value of JSON, `default` for a text that is none, or that is nested too deep."""
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        return default
+
+
 def load_object(text: Any) -> dict[str, Any]:
     """The arguments of a tool as an object, which some protocols state as text."""
     try:

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import httpx
 
+from pytest_super.json_values import loaded, parts_in
 from pytest_super.model.failures import KNOWN_CODES, Failure, ModelCallError, classify
 from pytest_super.redaction import environment_secrets, redact
 
@@ -146,25 +147,11 @@ def first_of(chain: list[BaseException], kinds: Any) -> Any:
     return next((error for error in chain if isinstance(error, kinds)), None)
 
 
-def loaded(text: str) -> Any:
-    """The text as JSON; None if it is none."""
-    try:
-        return json.loads(text)
-    except (ValueError, RecursionError):
-        return None
-
-
 def codes_in(body: Any) -> frozenset[str]:
     """The codes of the errors in a JSON value, in lower case; sentences are not among them."""
     found: set[str] = set()
-    left = [body]
-    while left:
-        item = left.pop()
-        if isinstance(item, list):
-            left.extend(item)
-        elif isinstance(item, dict):
-            found.update(str(item[name]).lower() for name in CODE_FIELDS if name in item)
-            left.extend(item.get(name) for name in NESTED_FIELDS)
+    for item in parts_in(body, NESTED_FIELDS):
+        found.update(str(item[name]).lower() for name in CODE_FIELDS if name in item)
     return frozenset(found)
 
 

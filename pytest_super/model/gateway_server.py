@@ -12,7 +12,7 @@ import traceback
 from math import inf
 from typing import TYPE_CHECKING, Any
 
-from pytest_super.json_values import plain
+from pytest_super.json_values import loaded, plain
 from pytest_super.model.completion import BudgetSpentError
 from pytest_super.model.failures import Failure, ModelCallError, error_data
 from pytest_super.model.protocols.exchange import exchange
@@ -189,11 +189,7 @@ def count(route: Route, given: Request) -> Line:
 
 def load_request(body: bytes) -> Request:
     """Raises ModelCallError, INVALID."""
-    try:
-        given = json.loads(body)
-    except (ValueError, RecursionError):
-        # RecursionError: a sandbox can send JSON that is nested without end.
-        given = None
+    given = loaded(body)
     if not isinstance(given, dict):
         raise invalid("the body", "must be a JSON object")
     return given

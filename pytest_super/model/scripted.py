@@ -21,6 +21,7 @@ from pytest_super.json_values import plain
 from pytest_super.model.completion import Usage
 from pytest_super.model.failures import Failure, ModelCallError, classify
 from pytest_super.model.provider import Answer, ModelProvider
+from pytest_super.model.settings import SCRIPTED
 from pytest_super.model.token_estimate import UNBOUNDED, MaxUsage, estimate_tokens
 from pytest_super.tasks.reasons import reason
 from pytest_super.tasks.yaml_reader import Reader, Unreadable, documents, read_text
@@ -84,6 +85,15 @@ class ScriptedAnswer(ScriptPart):
 
 Answers = list[ScriptedAnswer]
 SCRIPT: TypeAdapter[dict[str, Answers]] = TypeAdapter(dict[str, Answers])
+
+
+def model_of_script(path: Path) -> str:
+    """The model's name. The file is read, so that an error in it is reported before anything runs.
+
+    Raises SuperError.
+    """
+    ScriptedProvider(path)
+    return f"{SCRIPTED}{path}"
 
 
 class ScriptedProvider(ModelProvider):

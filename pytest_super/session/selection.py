@@ -49,10 +49,8 @@ def drop(items: list[pytest.Item], config: pytest.Config, dropped: Collection[py
 
 
 def is_wanted(task: Task, settings: Settings) -> bool:
-    in_set = not settings.sets or task.set in settings.sets
-    in_category = not settings.categories or task.category in settings.categories
-    in_split = not settings.splits or task.split in settings.splits
-    return in_set and in_category and in_split
+    chosen = ((task.set, settings.sets), (task.category, settings.categories), (task.split, settings.splits))
+    return all(not names or own in names for own, names in chosen)
 
 
 def drawn(tasks: Iterable[Task], sample: Sample) -> set[str]:
@@ -136,20 +134,15 @@ def selection_hints(
     sets = {str(task.set) for task in stated}
     splits = {task.split for task in stated if task.split}
     hints = [
-        f"--super-category={name} selects no task: the categories here are {listed(categories)}"
-        f"{did_you_mean(name, categories)}"
-        for name in settings.categories
-        if name not in categories
-    ]
-    hints += [
-        f"--super-set={name} selects no task: the sets here are {listed(sets)}"
-        for name in settings.sets
-        if name not in sets
-    ]
-    hints += [
-        f"--super-split={name} selects no task: the splits here are {listed(splits)}"
-        for name in settings.splits
-        if name not in splits
+        f"--super-{option}={name} selects no task: the {plural} here are {listed(known)}"
+        f"{did_you_mean(name, known)}"
+        for option, plural, names, known in (
+            ("category", "categories", settings.categories, categories),
+            ("set", "sets", settings.sets, sets),
+            ("split", "splits", settings.splits, splits),
+        )
+        for name in names
+        if name not in known
     ]
     hints += size_hints(settings, [task for task in stated if task.functions], by_id.values())
     tasks_left = {item.task.id: item.task for item in left if isinstance(item, TaskItem)}

@@ -200,17 +200,14 @@ def image_named(config: pytest.Config, name: str | None) -> str | None:
 
 
 def model_name(config: pytest.Config, name: str | None) -> str | None:
-    """The model's name. A script is read, so that an error in it is reported before anything runs."""
     if name is None or not name.startswith(SCRIPTED):
         return name
-    from pytest_super.model.scripted import ScriptedProvider
+    from pytest_super.model.scripted import model_of_script
 
-    path = resolved(config, "super_model", name.removeprefix(SCRIPTED))
     try:
-        ScriptedProvider(path)
+        return model_of_script(resolved(config, "super_model", name.removeprefix(SCRIPTED)))
     except SuperError as error:
         raise pytest.UsageError(str(error)) from None
-    return f"{SCRIPTED}{path}"
 
 
 def model_parameters(values: dict[str, Any]) -> tuple[tuple[str, Any], ...]:

@@ -6,6 +6,8 @@ import ast
 import json
 from typing import TYPE_CHECKING, Any
 
+from pytest_super.json_values import loaded
+
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
@@ -84,10 +86,7 @@ def edit_of(content: str) -> dict[str, str] | None:
 
 def json_object(text: str) -> dict[str, Any] | None:
     """None for text that is not a JSON object."""
-    try:
-        value = json.loads(text)
-    except (ValueError, RecursionError):
-        return None
+    value = loaded(text)
     return value if isinstance(value, dict) else None
 
 

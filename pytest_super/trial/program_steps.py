@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from pytest_super.errors import TrialEnded
-from pytest_super.json_values import texts
+from pytest_super.json_values import loaded, texts
 from pytest_super.store.trajectory import MESSAGE, TOOL_CALL, Action, now
 
 if TYPE_CHECKING:
@@ -146,10 +146,7 @@ def source_of_step(step: Step) -> str:
 
 def source_of(arguments: str) -> str:
     """The texts in a call's arguments, as a tool gets them."""
-    try:
-        source = "\n".join(texts(json.loads(arguments)))
-    except (ValueError, RecursionError):
-        source = arguments
+    source = "\n".join(texts(loaded(arguments, arguments)))
     # What prints a quoted text leaves out the backslashes before its quotes.
     printed = ESCAPED_QUOTE.sub(r"\1", source)
     return f"{source}\n{printed}"

@@ -5,7 +5,6 @@ The published code (arXiv 2506.19724) writes only the first of several missing f
 
 from __future__ import annotations
 
-import json
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Any
 
@@ -14,6 +13,7 @@ from pytest_super.agents.agentless.retrieval import context_of
 from pytest_super.agents.gold import run_to_end
 from pytest_super.agents.prompts import read_prompt
 from pytest_super.functions.source import SourceError
+from pytest_super.json_values import loaded
 from pytest_super.kernel.cell import SandboxLostError
 from pytest_super.model.completion import FilteredError
 from pytest_super.trial.observation import clipped
@@ -64,11 +64,8 @@ class AgentlessAgent:
         printed = clipped("\n\n".join(outputs), OUTPUT_CHARACTERS)
         answer = self._ask(trial, "\n\n".join([trial.task.query, printed, REPORT]))
         text = last_block(answer)
-        try:
-            return json.loads(text)
-        except (ValueError, RecursionError):
-            # A report that is no JSON is scored as far as it can be read.
-            return text
+        # A report that is no JSON is scored as far as it can be read.
+        return loaded(text, text)
 
     def _ask(self, trial: Trial, text: str) -> str:
         try:

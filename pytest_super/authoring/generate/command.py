@@ -135,12 +135,9 @@ def model_settings(arguments: Namespace) -> ModelSettings:
     """Raises SuperError."""
     name = arguments.model
     if name.startswith(SCRIPTED):
-        from pytest_super.model.scripted import ScriptedProvider
+        from pytest_super.model.scripted import model_of_script
 
-        path = Path(name.removeprefix(SCRIPTED)).absolute()
-        # Only to report a wrong script before the run begins.
-        ScriptedProvider(path)
-        name = f"{SCRIPTED}{path}"
+        name = model_of_script(Path(name.removeprefix(SCRIPTED)).absolute())
     return ModelSettings(
         name=name,
         parameters=dict(arguments.model_arg),

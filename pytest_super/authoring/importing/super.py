@@ -5,12 +5,12 @@ from __future__ import annotations
 import json
 import posixpath
 import re
-import warnings
 from collections.abc import Callable
 from typing import Any
 
 from pytest_super.agents.react.format import FormatError, parse_edit
-from pytest_super.tasks.fields import legal_id
+from pytest_super.store.step_values import json_object
+from pytest_super.tasks.fields import check_regex, legal_id
 from pytest_super.tasks.task import CATEGORIES, TOKEN_BUDGETS
 
 DATASET = "allenai/super"
@@ -168,13 +168,10 @@ def landmarks(left: dict[str, Any], warn: Warn) -> list[str]:
 
 def landmark(pattern: str, warn: Warn) -> str:
     try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            re.compile(pattern)
-    except (re.error, RecursionError, OverflowError) as error:
-        warn(f"the landmark {pattern!r} is not a regular expression ({error}): it is matched as plain text")
+        return check_regex(pattern)
+    except ValueError as error:
+        warn(f"the landmark {pattern!r} {error}; it is matched as plain text")
         return re.escape(pattern)
-    return pattern
 
 
 def entrypoint(left: dict[str, Any], warn: Warn) -> dict[str, str] | None:
@@ -239,12 +236,8 @@ def step(cell: Any, place: str, warn: Warn) -> str | dict[str, Any] | None:
 
 def action_of(text: str) -> dict[str, Any] | None:
     """The action that the JSON text is; None for any other text, even if it is JSON: `[1]` is Python, too."""
-    try:
-        value = json.loads(text)
-    except (ValueError, RecursionError):
-        return None
-    is_action = isinstance(value, dict) and not value.keys().isdisjoint(("type", "content"))
-    return value if is_action else None
+    value = json_object(text)
+    return None if value is None or value.keys().isdisjoint(("type", "content")) else value
 
 
 def edit(content: str, place: str) -> dict[str, str]:

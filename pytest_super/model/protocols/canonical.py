@@ -11,6 +11,7 @@ import json
 import re
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from pytest_super.json_values import loaded
 from pytest_super.model.protocols.folds import FOLDS, OF_SYSTEM, fold
 
 if TYPE_CHECKING:
@@ -101,7 +102,7 @@ class Numbered:
         if name in IDS and isinstance(value, str):
             return self._ids.setdefault(value, f"#{len(self._ids) + 1}")
         if name == "arguments" and isinstance(value, str):
-            return parsed(value)
+            return loaded(value, value)
         return value if name in DATA else self.value(value)
 
     def value(self, value: Any) -> Any:
@@ -114,11 +115,3 @@ class Numbered:
         if not isinstance(value, dict):
             return value
         return {name: self.field(name, item) for name, item in value.items() if name not in NOT_ASKED}
-
-
-def parsed(arguments: str) -> Any:
-    """The value of JSON text; the text itself if it is none."""
-    try:
-        return json.loads(arguments)
-    except (ValueError, RecursionError):
-        return arguments
