@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pytest_super.authoring.generate.pinning import pin
 from pytest_super.authoring.generate.repositories import parse
+from pytest_super.authoring.importing.autoexperiment.tried import MISSING_MODULE
 from pytest_super.authoring.paper_proposals import (
     candidates,
     common,
@@ -57,8 +58,9 @@ UNKNOWN = {
     "sandbox": "sandbox: {packages: [numpy==2.2.6]} is what the code imports.",
 }
 MISSING_PACKAGE = (
-    "If a package is missing: for containers, list it and ipykernel in FILE, run `pytest-super image build "
-    "--requirements FILE --tag NAME`, and give `--image NAME`; for local and bubblewrap, install it with pip"
+    "\nthe module {module} is missing: for containers, list its package and ipykernel in FILE, run "
+    "`pytest-super image build --requirements FILE --tag NAME`, and give `--image NAME`; for local and "
+    "bubblewrap, install it with pip"
 )
 
 
@@ -172,9 +174,9 @@ def ran_twice(one: Experiment, code: Originals, runs: Runs, regex: RegexValue) -
         printed = [path.read_text(encoding="utf-8") for path in sorted(Path(logs).iterdir())]
     texts = [text.removeprefix(heading(one.command)) for text in printed]
     if failures := failures_of(code.paper, outcomes):
-        raise SuperError(
-            f"`{one.command}` fails with the original code: {failures[0].text}\n{MISSING_PACKAGE}"
-        )
+        missing = MISSING_MODULE.search("\n".join(texts))
+        hint = MISSING_PACKAGE.format(module=missing[1]) if missing else ""
+        raise SuperError(f"`{one.command}` fails with the original code: {failures[0].text}{hint}")
     values = common([numbers_in_output(regex, text) for text in texts])
     if not values:
         raise SuperError(
