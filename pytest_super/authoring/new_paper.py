@@ -49,7 +49,7 @@ if TYPE_CHECKING:
 # Before a field, and in place of one that is not known.
 COMMENTS = {
     "query": "Say what the code is, and name the paper.",
-    "functions": "Keep those that the paper describes, with what it says of them as `passage`.",
+    "functions": "Keep those that the paper describes: `passage` quotes it, `description` fills its gaps.",
     "experiments": "Name them as the paper does. Delete what is not a result, such as a time.",
     "n": "How many functions are masked together, such as [1, 2].",
 }
