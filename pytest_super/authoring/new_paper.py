@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pytest_super.authoring.generate.pinning import pin
 from pytest_super.authoring.generate.repositories import parse
+from pytest_super.authoring.importing.autoexperiment.tried import MISSING_MODULE
 from pytest_super.authoring.paper_proposals import (
     candidates,
     common,
@@ -48,7 +49,7 @@ if TYPE_CHECKING:
 # Before a field, and in place of one that is not known.
 COMMENTS = {
     "query": "Say what the code is, and name the paper.",
-    "functions": "Keep those that the paper describes, with what it says of them as `passage`.",
+    "functions": "Keep those that the paper describes: `passage` quotes it, `description` fills its gaps.",
     "experiments": "Name them as the paper does. Delete what is not a result, such as a time.",
     "n": "How many functions are masked together, such as [1, 2].",
 }
@@ -57,8 +58,9 @@ UNKNOWN = {
     "sandbox": "sandbox: {packages: [numpy==2.2.6]} is what the code imports.",
 }
 MISSING_PACKAGE = (
-    "If a package is missing: for containers, list it and ipykernel in FILE, run `pytest-super image build "
-    "--requirements FILE --tag NAME`, and give `--image NAME`; for local and bubblewrap, install it with pip"
+    "\nthe module {module} is missing: for containers, list its package and ipykernel in FILE, run "
+    "`pytest-super image build --requirements FILE --tag NAME`, and give `--image NAME`; for local and "
+    "bubblewrap, install it with pip"
 )
 
 
@@ -172,9 +174,9 @@ def ran_twice(one: Experiment, code: Originals, runs: Runs, regex: RegexValue) -
         printed = [path.read_text(encoding="utf-8") for path in sorted(Path(logs).iterdir())]
     texts = [text.removeprefix(heading(one.command)) for text in printed]
     if failures := failures_of(code.paper, outcomes):
-        raise SuperError(
-            f"`{one.command}` fails with the original code: {failures[0].text}\n{MISSING_PACKAGE}"
-        )
+        missing = MISSING_MODULE.search("\n".join(texts))
+        hint = MISSING_PACKAGE.format(module=missing[1]) if missing else ""
+        raise SuperError(f"`{one.command}` fails with the original code: {failures[0].text}{hint}")
     values = common([numbers_in_output(regex, text) for text in texts])
     if not values:
         raise SuperError(

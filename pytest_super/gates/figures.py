@@ -92,6 +92,11 @@ def names_of_figures(metrics: Iterable[Metric], tasks: Collection[Task]) -> list
     return [*applicable, *USED, *(f"category.{name}" for name in sorted(categories))]
 
 
+def can_have(name: str, result: TrialResult) -> bool:
+    """Whether the trial can have a value of the figure, as `names_of_figures` says of its task."""
+    return name in (*result.applicable, *USED, f"category.{result.category}")
+
+
 def mean_figure(metric: Metric) -> Figure:
     return Figure(
         name=metric.name,

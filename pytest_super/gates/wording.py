@@ -15,8 +15,9 @@ if TYPE_CHECKING:
     from pytest_super.statistics import decision
 
 PASSED, FAILED, OPEN, CANNOT_TELL = "passed", "FAILED", "open", "cannot tell"
+NOT_JUDGED = "not judged"
 # One of several gates decides for all of them: the first of these that one of them has.
-WORST_FIRST = (FAILED, OPEN, CANNOT_TELL, PASSED)
+WORST_FIRST = (FAILED, OPEN, CANNOT_TELL, NOT_JUDGED, PASSED)
 GATE = "gate: "
 # So many earlier runs are named.
 MOST_RUNS = 3
@@ -34,6 +35,7 @@ BOUNDED = "mean {figure} {value:.4f} is {relation} {bound:g}"
 HIGHER_IS_BETTER = {PASSED: "at least", FAILED: "under"}
 LOWER_IS_BETTER = {PASSED: "below", FAILED: "not below"}
 NO_VALUE = "no trial has a value of {figure}"
+NO_SUCH_TASK = "no selected task has {figure}"
 NO_MEAN_YET = "the run has no mean {figure} of all trials"
 
 # --super-must-solve

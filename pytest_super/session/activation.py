@@ -35,7 +35,7 @@ DIST_MODES = ("no", "load")
 def activate(config: pytest.Config) -> None:
     """Make this session a run. Raises pytest.UsageError before anything is spent."""
     settings = read_settings(config)
-    scoring = read_scoring(config, settings.fail_under, settings.must_solve)
+    scoring = read_scoring(config, settings)
     if not is_worker(config):
         if settings.machines and not config.option.collectonly:
             # Not at the top: most runs have no cluster.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import pytest
@@ -14,19 +14,17 @@ from pytest_super.errors import SuperError
 from pytest_super.gates.fail_under import parse_gate
 from pytest_super.gates.must_solve import read_must_solve
 from pytest_super.gates.verdict import RunGates
-from pytest_super.metrics.registry import checked, installed_metrics
+from pytest_super.metrics.registry import REFERENCE, checked, installed_metrics
 from pytest_super.session.run import MAKES_AGENTS, is_worker, offers
 from pytest_super.statistics import require_scipy
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from pathlib import Path
-
     from pytest_super.comparison.side import Side
     from pytest_super.gates import Gate
     from pytest_super.gates.baseline import BaselineGate
     from pytest_super.metrics import Metric
     from pytest_super.session.run import Run
+    from pytest_super.session.settings import Settings
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -40,20 +38,26 @@ class Scoring:
     """The number of plugins and conftests that were asked for metrics."""
 
 
+ON_COMMAND_LINE = "--super-fail-under"
 SCORING = pytest.StashKey[Scoring]()
 GATES: pytest.StashKey[RunGates] = pytest.StashKey()
 """On the controller of a run, and in all processes of one with a range of epochs."""
 
 
-def read_scoring(config: pytest.Config, gates: Sequence[str], must_solve: Path | None) -> Scoring:
+def read_scoring(config: pytest.Config, settings: Settings) -> Scoring:
     """Ask conftests and plugins for their metrics, and read the gates. Raises pytest.UsageError."""
     # Hook results are in reverse order of registration.
     offered = reversed(config.hook.pytest_super_metrics(config=config))
     try:
         metrics = checked([*installed_metrics(), *(metric for some in offered for metric in some)])
-        parsed: list[Gate] = [parse_gate(text, metrics, source_of_gates(config)) for text in gates]
-        if must_solve is not None:
-            parsed.append(read_must_solve(must_solve))
+        source = source_of_gates(config)
+        # With the published code nothing refuses a gate of the ini file that never applies.
+        must_apply = source == ON_COMMAND_LINE or settings.scoring == REFERENCE
+        parsed: list[Gate] = [
+            replace(parse_gate(text, metrics, source), must_apply=must_apply) for text in settings.fail_under
+        ]
+        if settings.must_solve is not None:
+            parsed.append(read_must_solve(settings.must_solve))
     except SuperError as error:
         raise pytest.UsageError(str(error)) from None
     return Scoring(metrics=metrics, gates=tuple(parsed), providers=providers(config))
@@ -116,7 +120,7 @@ def notices_changes(config: pytest.Config, run: Run) -> bool:
 
 def source_of_gates(config: pytest.Config) -> str:
     is_option = config.getoption("super_fail_under") is not None
-    return "--super-fail-under" if is_option else "the ini value super_fail_under"
+    return ON_COMMAND_LINE if is_option else "the ini value super_fail_under"
 
 
 def providers(config: pytest.Config) -> int:

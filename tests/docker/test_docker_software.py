@@ -56,20 +56,27 @@ def test_builds_of_one_recipe_are_equal_and_images_on_top_of_them_are_not(
     assert software(child) == engine.inspect_image(child)["Id"]
 
 
-def test_a_list_of_ones_own_is_installed_on_top_of_an_image_that_has_a_kernel(
+def test_a_list_of_ones_own_is_installed_on_top_of_an_image_that_has_a_kernel_or_a_layer(
     engine: Any, image: str, tmp_path: Path, run_inside: RunInside
 ) -> None:
-    base, tag = (f"pytest-super-software:{uuid.uuid4().hex[:8]}" for _ in range(2))
-    wheel = make_wheel(tmp_path)
-    recipe = f"FROM {image}\nCOPY {wheel.name} /opt/{wheel.name}\n".encode()
-    context = io.BytesIO(tar_of({"Dockerfile": recipe, wheel.name: wheel.read_bytes()}))
+    tags = [f"pytest-super-software:{uuid.uuid4().hex[:8]}" for _ in range(4)]
+    first, second = (make_wheel(tmp_path, version) for version in ("1.0", "2.0"))
+    recipe = f"FROM {image}\nCOPY *.whl /opt/\n".encode()
+    context = io.BytesIO(
+        tar_of({"Dockerfile": recipe, **{one.name: one.read_bytes() for one in (first, second)}})
+    )
     requirements = tmp_path / "list.txt"
-    requirements.write_text(f"ipykernel\n/opt/{wheel.name}\n")
-    options = ("--base", base, "--tag", tag, "--requirements", str(requirements))
+    command = ["image", "build", "--profile", "layer", "--requirements", str(requirements)]
+    cell = "import ipykernel; from importlib.metadata import distributions; "
+    cell += "print([one.version for one in distributions(name='tinypackage')])"
+    # The layer in the middle keeps what the one below it has.
+    added = {f"/opt/{first.name}": "1.0", "": "1.0", f"/opt/{second.name}": "2.0"}
     try:
-        list(engine.build(fileobj=context, custom_context=True, tag=base, rm=True, decode=True))
-        assert main(["image", "build", "--profile", "layer", *options]) == 0
-        assert run_inside("import ipykernel, tinypackage; print('both')", image=tag) == "both\n"
+        list(engine.build(fileobj=context, custom_context=True, tag=tags[0], rm=True, decode=True))
+        for base, tag, (line, version) in zip(tags[:3], tags[1:], added.items(), strict=True):
+            requirements.write_text(f"ipykernel\n{line}\n")
+            assert main([*command, "--base", base, "--tag", tag]) == 0
+            assert run_inside(cell, image=tag) == f"['{version}']\n"
     finally:
-        for name in (tag, base):
-            engine.remove_image(name, force=True)
+        for tag in reversed(tags):
+            engine.remove_image(tag, force=True)

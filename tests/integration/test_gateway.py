@@ -11,6 +11,7 @@ import time
 import uuid
 from contextlib import closing, contextmanager
 from dataclasses import asdict, replace
+from math import inf
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -20,7 +21,7 @@ from pytest_super.kernel.conformance.support import started
 from pytest_super.kernel.inside.processes import parents
 from pytest_super.kernel.providers.local import LocalSandbox
 from pytest_super.model import client
-from pytest_super.model.client import GatewayModel
+from pytest_super.model.client import PATIENCE, GatewayModel
 from pytest_super.model.completion import BudgetSpentError, FilteredError, ModelError
 from pytest_super.model.gateway_process import Gateway
 from pytest_super.model.protocols.common import COMMON
@@ -78,8 +79,9 @@ def gateway(settings: ModelSettings, module_server: OpenAIServer) -> Iterator[Ga
             for name, value in module_server.environment.items():
                 patch.setenv(name, value)
             gateway.start()
-        # Some tests give a call little time.
-        gateway.connect().close()
+        # Some tests give a call little time. Until the first answer calls wait for each other.
+        module_server.reply("an answer")
+        trial(gateway).complete(ASK)
         yield gateway
 
 
@@ -214,9 +216,14 @@ def test_a_call_that_no_limit_ends_is_given_up(
         trial(gateway).forward(COMMON.routes[0], body)
 
 
-def ask_for(gateway: Gateway, seconds: float) -> GatewayModel:
-    """Ask again and again until the wall limit strikes in a call."""
-    model = trial(gateway, seconds_left=countdown(seconds))
+def ask_for(gateway: Gateway, seconds: float, answers: int = 0) -> GatewayModel:
+    """Ask again and again until the wall limit strikes in a call, which comes later after slow answers."""
+    left = countdown(inf)
+    model = trial(gateway, seconds_left=lambda: left())
+    began = time.monotonic()
+    for _ in range(answers):
+        model.complete(ASK)
+    left = countdown(seconds + PATIENCE * (time.monotonic() - began))
     with pytest.raises(BudgetSpentError, match="wall"):
         ask_on(model)
     return model
@@ -238,7 +245,7 @@ def test_a_provider_that_fails_until_the_wall_limit_is_to_blame(
 ) -> None:
     server.reply(*first)
     server.always(server.fault(kind))
-    assert (ask_for(gateway, 1.5).outage() or "").startswith(why)
+    assert (ask_for(gateway, 1.5, len(first)).outage() or "").startswith(why)
 
 
 @pytest.mark.slow

@@ -135,6 +135,43 @@ def test_a_gate_on_a_figure_that_no_selected_task_has_is_refused_before_anything
 
 
 @WITH_AND_WITHOUT_XDIST
+def test_a_gate_of_the_ini_file_is_not_judged_by_tasks_that_cannot_have_its_figure(
+    project: Project, workers: tuple[str, ...]
+) -> None:
+    project.add_task("right", category="data")
+    project.add_task("wrong", category="data")
+    project.add_task("other", landmarks=["x"], category="cpu")
+    line = "gate: not judged, no selected task has {}"
+    for name in ("landmarks", "category.cpu"):
+        ini = f"[pytest]\npythonpath = .\nsuper_fail_under = {name}:2\n"
+        project.pytester.makeini(ini)
+        for selection in (("-k", "right"), ("tasks/right.task.yaml",), ("--super-category=data", "-kright")):
+            result = project.run(*selection, *workers)
+            assert (result.ret, result.outlines[-1]) == (0, line.format(name))
+            assert json.loads((project.latest / "verdict.json").read_text())["verdict"] == "not judged"
+        # Without a gate that judges, a miss is a failure.
+        result = project.run("-k", "right or wrong", *workers)
+        assert (result.ret, result.outlines[-1]) == (1, line.format(name))
+        result = project.run(*workers)
+        assert (result.ret, result.outlines[-1].startswith("gate: FAILED, mean ")) == (1, True)
+
+
+@WITH_AND_WITHOUT_XDIST
+def test_a_gate_of_the_ini_file_that_no_task_of_its_selection_can_have_is_refused(
+    project: Project, workers: tuple[str, ...]
+) -> None:
+    project.add_task("right", category="data")
+    project.add_task("other", category="cpu", set="masked")
+    for gate, also in (("category.dta:0", ""), ("category.cpu:0", "super_set = expert\n")):
+        project.pytester.makeini(f"[pytest]\npythonpath = .\n{also}super_fail_under = {gate}\n")
+        for selection in ((), ("-k", "right"), ("tasks/right.task.yaml",)):
+            result = project.run(*selection, *workers)
+            assert result.ret == pytest.ExitCode.USAGE_ERROR
+            result.stderr.fnmatch_lines([f"*the ini value super_fail_under: no task has {gate[:-2]}: *"])
+            assert not project.latest.exists()
+
+
+@WITH_AND_WITHOUT_XDIST
 def test_a_metric_in_a_conftest_that_is_read_too_late_is_refused(
     project: Project, workers: tuple[str, ...]
 ) -> None:

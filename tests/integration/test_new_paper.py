@@ -144,10 +144,15 @@ def test_a_file_is_overwritten_only_by_force(folder: Path, capsys: pytest.Captur
             "--command 'python -c \"import absent\"'",
             "fails with the original code: experiment 1 ended with exit code 1 and printed: "
             "ModuleNotFoundError: No module named 'absent'; experiment 1: exit code is 1, not 0\n"
-            "If a package is missing: for containers, list it and ipykernel in FILE, run `pytest-super "
-            "image build --requirements FILE --tag NAME`, and give `--image NAME`; for local and bubblewrap, "
-            "install it with pip\n",
+            "the module absent is missing: for containers, list its package and ipykernel in FILE, run "
+            "`pytest-super image build --requirements FILE --tag NAME`, and give `--image NAME`; for local "
+            "and bubblewrap, install it with pip\n",
         ),
+        (
+            "--command 'python -m absent; exit 3'",
+            "; experiment 1: exit code is 3, not 0\nthe module absent is missing: ",
+        ),
+        ("--command 'python -c \"1/0\"'", "; experiment 1: exit code is 1, not 0\n"),
         ("--command 'python run.py mean' --target stats.py::idle", "no command executes stats.py::idle"),
         ("--command 'python run.py mean' --target stats.py::idel", "did you mean `idle`?"),
         ("--command 'python run.py mean' --pattern 'x(.*)'", "needs the groups `name` and `value`"),
@@ -166,7 +171,9 @@ def test_nothing_is_written_of_what_cannot_work(
     folder: Path, capsys: pytest.CaptureFixture[str], options: str, message: str
 ) -> None:
     new(options, status=1)
-    assert message in capsys.readouterr().err
+    error = capsys.readouterr().err
+    assert message in error
+    assert ("the module " in error) == ("the module " in message)
     assert not list(folder.rglob("*.task.yaml"))
 
 

@@ -115,11 +115,13 @@ def host_process(
             host.kill()
 
 
-def make_wheel(folder: Path) -> Path:
-    path = folder / "tinypackage-1.0-py3-none-any.whl"
+def make_wheel(folder: Path, version: str = "1.0") -> Path:
+    path = folder / f"tinypackage-{version}-py3-none-any.whl"
     with zipfile.ZipFile(path, "w") as wheel:
         for name, text in WHEEL.items():
-            wheel.writestr(name, text)
+            wheel.writestr(
+                name.replace("e-1.0", f"e-{version}"), text.replace("\nVersion: 1.0", f"\nVersion: {version}")
+            )
     return path
 
 

@@ -44,13 +44,14 @@ MOST_NAMED = 5
 # What programs print that the recorder does not see.
 _WHO = r"^(?:[^\s:]+: |line \d+: )+"
 _NAME = r"['\u2018]?([^:'\u2019\n]+)['\u2019]?"
+MISSING_MODULE = re.compile(
+    r"^(?:ModuleNotFoundError|ImportError|\S*python[\d.]*): No module named '?([\w.]+)", re.M
+)
 SAID = {
     "files": re.compile(
         rf"{_WHO}(?:cannot (?:open|access|stat) )?{_NAME}: No such file(?: or directory)?$", re.M
     ),
-    "modules": re.compile(
-        r"^(?:ModuleNotFoundError|ImportError|\S*python[\d.]*): No module named '?([\w.]+)", re.M
-    ),
+    "modules": MISSING_MODULE,
     "programs": re.compile(rf"{_WHO}([^\s:]+): (?:command )?not found$", re.M),
     "the network": re.compile(r"(?:Could not resolve host: |unable to resolve host address .)([\w.-]+)"),
     "a GPU": re.compile(
