@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from pytest_super.errors import SuperError
 from pytest_super.gates import wording
 from pytest_super.gates.figures import Figure, can_have, figure_of, mean_figure
-from pytest_super.gates.wording import FAILED, NOT_JUDGED, PASSED
+from pytest_super.gates.wording import CANNOT_TELL, FAILED, PASSED
 from pytest_super.metrics.accuracy import ACCURACY
 from pytest_super.option_types import number
 from pytest_super.statistics.errors import ROUNDING
@@ -37,12 +37,12 @@ class FailUnder:
         return True
 
     def decide(self, results: Sequence[TrialResult]) -> tuple[str, str]:
-        """FAILED if no trial has a value; NOT_JUDGED if none can have one and it need not apply."""
+        """FAILED if no trial has a value; CANNOT_TELL if none can have one and it need not apply."""
         figure, limit = self.figure, self.bound - ROUNDING
         value = figure.of(results)
         if value is None:
             if not self.must_apply and not any(can_have(figure.name, one) for one in results):
-                return NOT_JUDGED, wording.NO_SUCH_TASK.format(figure=figure.name)
+                return CANNOT_TELL, wording.NO_SUCH_TASK.format(figure=figure.name)
             return FAILED, wording.NO_VALUE.format(figure=figure.name)
         word = PASSED if (value >= limit if figure.higher_is_better else value < limit) else FAILED
         relations = wording.HIGHER_IS_BETTER if figure.higher_is_better else wording.LOWER_IS_BETTER

@@ -17,7 +17,6 @@ from pytest_super.gates.wording import (
     GATE,
     INVALID,
     NOT_ALL_ENDED,
-    NOT_JUDGED,
     NOTHING_COMPARED,
     OPEN,
     WORST_FIRST,
@@ -64,7 +63,7 @@ class RunVerdict:
 
     @property
     def word(self) -> str:
-        """`passed`, `failed`, `open`, `cannot tell` or `not judged`; "" without gates."""
+        """`passed`, `failed`, `open` or `cannot tell`; "" without gates."""
         words = {gate.word for gate in self.gates}
         return next((word.lower() for word in WORST_FIRST if word in words), "")
 
@@ -170,7 +169,6 @@ class RunGates:
                 comparison, why_not_compared = self.baseline.compared(results, epoch)
             gates.append(self._against_baseline(self.baseline, comparison, is_open=is_open))
         allows_errors = self.max_errors is not None and not invalid
-        is_judged = any(gate.word != NOT_JUDGED for gate in gates)
         return RunVerdict(
             invalid=invalid,
             gates=gates,
@@ -178,7 +176,7 @@ class RunGates:
             why_not_compared=why_not_compared,
             allows_errors=allows_errors,
             fails=any(map(self._fails, gates))
-            or any(not allows_errors if one.is_error else not (one.solved or is_judged) for one in results),
+            or any(not allows_errors if one.is_error else not (one.solved or gates) for one in results),
         )
 
     def _decided(

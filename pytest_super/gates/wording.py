@@ -15,9 +15,8 @@ if TYPE_CHECKING:
     from pytest_super.statistics import decision
 
 PASSED, FAILED, OPEN, CANNOT_TELL = "passed", "FAILED", "open", "cannot tell"
-NOT_JUDGED = "not judged"
 # One of several gates decides for all of them: the first of these that one of them has.
-WORST_FIRST = (FAILED, OPEN, CANNOT_TELL, NOT_JUDGED, PASSED)
+WORST_FIRST = (FAILED, OPEN, CANNOT_TELL, PASSED)
 GATE = "gate: "
 # So many earlier runs are named.
 MOST_RUNS = 3

@@ -9,7 +9,7 @@ from pathlib import PurePath
 from typing import TYPE_CHECKING
 
 from pytest_super.gates.figures import mean_with_errors, without_interrupted
-from pytest_super.gates.wording import CANNOT_TELL, FAILED, GATE, INVALID, NOT_JUDGED, OPEN, PASSED, VERDICTS
+from pytest_super.gates.wording import CANNOT_TELL, FAILED, GATE, INVALID, OPEN, PASSED, VERDICTS
 from pytest_super.metrics.accuracy import ACCURACY
 from pytest_super.metrics.cause import Cause
 from pytest_super.metrics.suspect import SUSPECT
@@ -53,7 +53,6 @@ COLOURS = {
     f"{GATE}{FAILED}": {"red": True},
     f"{GATE}{OPEN}": {"yellow": True},
     f"{GATE}{CANNOT_TELL}": {"yellow": True},
-    f"{GATE}{NOT_JUDGED}": {"yellow": True},
     VERDICTS["pass"]: {"green": True},
     VERDICTS["regressed"]: {"red": True},
     VERDICTS["cannot tell"]: {"yellow": True},

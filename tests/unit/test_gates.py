@@ -10,7 +10,7 @@ from pytest_super.errors import SuperError
 from pytest_super.gates.fail_under import parse_gate
 from pytest_super.gates.must_solve import MustSolve, read_must_solve
 from pytest_super.gates.verdict import GateVerdict, RunGates, RunVerdict
-from pytest_super.gates.wording import CANNOT_TELL, FAILED, NOT_JUDGED, OPEN, PASSED
+from pytest_super.gates.wording import CANNOT_TELL, FAILED, OPEN, PASSED
 from pytest_super.metrics.registry import BUILT_IN
 from pytest_super.option_types import Epochs
 from tests.unit.test_summary import cost, result
@@ -207,8 +207,7 @@ def test_a_bad_file_of_tasks_is_refused(tmp_path: Path, text: str, problem: str)
     [
         ([], ""),
         ([PASSED, PASSED], "passed"),
-        ([PASSED, NOT_JUDGED], "not judged"),
-        ([NOT_JUDGED, CANNOT_TELL], "cannot tell"),
+        ([PASSED, CANNOT_TELL], "cannot tell"),
         ([OPEN, CANNOT_TELL], "open"),
         ([PASSED, FAILED, OPEN], "failed"),
     ],
