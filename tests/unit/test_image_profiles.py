@@ -77,6 +77,14 @@ def test_what_is_said_goes_before_the_profile(engine: Engine, tmp_path: Path) ->
     assert engine.files["requirements.txt"] == b"ipykernel\n"
 
 
+def test_system_packages_of_a_layer_are_refused(engine: Engine, capsys: pytest.CaptureFixture[str]) -> None:
+    command = ["image", "build", "--profile", "layer", "--base", "b:1", "--tag", "t:1", "--packages"]
+    assert main([*command, "git"]) == 1
+    assert "a layer gets no system packages: install them in the image" in capsys.readouterr().err
+    assert engine.asked == {}
+    assert main([*command, ""]) == 0
+
+
 def test_a_list_that_cannot_be_read_is_told_in_one_line(
     engine: Engine, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -16,7 +16,7 @@ from pytest_super.kernel.providers.docker.archive import read_file, tar_of
 from pytest_super.kernel.providers.docker.engine import SUPER_IMAGE, connect, engine_errors
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping
+    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 
 RECIPE = ("Dockerfile", "requirements.txt")
 PROXIES = ("HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY")
@@ -76,7 +76,7 @@ def build(
     profile: str,
     base: str | None,
     tag: str | None,
-    packages: Iterable[str] | None,
+    packages: Collection[str] | None,
     requirements: Path | None,
     ca_bundle: Path | None,
     pip_config: Path | None,
@@ -87,8 +87,8 @@ def build(
 
     The profile has the defaults. `requirements`, a list for pip, replaces the profile's and must contain
     ipykernel. `ca_bundle` (PEM) and `pip_config` (a pip.conf) are used by the build and not in the image.
-    Raises SuperError without a base or a tag for a profile that has none, EngineError when the engine does
-    not answer, InfrastructureError when a step of the build fails.
+    Raises SuperError for what the profile lacks (a base, a tag, system packages), EngineError when the
+    engine does not answer, InfrastructureError when a step of the build fails.
     """
     chosen = PROFILES[profile]
     base, tag = base or chosen.base, tag or chosen.tag
@@ -96,6 +96,8 @@ def build(
         raise SuperError(
             f"an image of the profile {profile} needs the image below it and a name: --base, --tag"
         )
+    if packages and not chosen.packages:
+        raise SuperError(f"a {profile} gets no system packages: install them in the image that --base names")
     arguments = {
         "BASE": base,
         "PACKAGES": " ".join(chosen.packages if packages is None else packages),
