@@ -24,6 +24,7 @@ from pytest_super.authoring.starter import write
 from pytest_super.authoring.verify.papers.failures import failures_of
 from pytest_super.authoring.verify.papers.runs import Runs, Trial, read_originals
 from pytest_super.errors import SuperError
+from pytest_super.functions.side_effects import side_effects
 from pytest_super.grading.grader import heading, last_lines
 from pytest_super.kernel.providers.unpacked_image import is_folder
 from pytest_super.report.live_command import LiveCommand
@@ -121,7 +122,10 @@ def draft_of(arguments: Namespace) -> tuple[dict[str, Any], Path]:
         "query": f"The folder `{folder.name}` has the code of a paper, without some of its functions.",
         "repository": repository,
         "paper": {"file": os.path.relpath(arguments.paper, output.parent)} if arguments.paper else None,
-        "functions": [{"target": target, "sha256": digest} for target, digest in digests.items()],
+        "functions": [
+            {"target": target, "sha256": digests[target], **description_of(state)}
+            for target, state in side_effects(folder, digests).items()
+        ],
         "experiments": [
             {"name": f"experiment {number}", "command": command, "result": [{"exit": 0}]}
             for number, command in enumerate(commands, 1)
@@ -130,6 +134,11 @@ def draft_of(arguments: Namespace) -> tuple[dict[str, Any], Path]:
         "sandbox": sandbox_of(arguments),
     }
     return fields, output
+
+
+def description_of(state: Sequence[str]) -> dict[str, str]:
+    """What a body must do besides its result, and no paper says."""
+    return {"description": f"Sets {', '.join(f'`{name}`' for name in state)}."} if state else {}
 
 
 def sandbox_of(arguments: Namespace) -> dict[str, Any] | None:

@@ -116,6 +116,38 @@ def test_targets_pattern_block_and_packages_are_those_of_the_user(folder: Path) 
     assert task["sandbox"] == {"packages": ["pip"]}
 
 
+STATE = """\
+total = unused = 0
+
+
+class Fit:
+    def fit(self, values, other):
+        global total, unused
+        total = sum(values)
+        unused = local = self.private = 1
+        self.mean, other.size = total / len(values), len(values)
+        self.private += self.private + local
+        return self
+
+    def report(self, other):
+        text = f"mean: {self.mean + other.size}"
+        print(text)
+        print(f"total: {total}")
+"""
+
+
+def test_a_description_has_the_state_that_a_body_sets_and_other_code_reads(folder: Path) -> None:
+    (folder / "project/stats.py").write_text(STATE)
+    (folder / "project/run.py").write_text(
+        "import stats\none = stats.Fit()\none.fit([1, 2.5], one).report(one)\n"
+    )
+    new("--command 'python run.py'")
+    assert {one["target"]: one.get("description") for one in written(folder)["functions"]} == {
+        "stats.py::Fit.fit": "Sets `other.size`, `self.mean`, `total`.",
+        "stats.py::Fit.report": None,
+    }
+
+
 def test_functions_of_a_script_that_a_command_names_are_not_proposed(folder: Path) -> None:
     script = "import stats\ndef own():\n    a = 1\n    b = 2\n    print('own:', stats.total([a, b]))\nown()\n"
     (folder / "project/own.py").write_text(script)

@@ -150,6 +150,7 @@ def test_functions_that_the_experiments_need_are_valid(code: Path) -> None:
     assert data["findings"] == []
     assert data["papers"][0]["functions"][0]["executed_by"] == ["run"]
     assert "1   stats.py::total         valid              1" in printed
+    assert "says what to write: stats.py::mean, stats.py::total, stats.py::first, " in printed
     assert printed.endswith("paper: 2 gold runs, 5 functions: 5 valid\n")
 
 

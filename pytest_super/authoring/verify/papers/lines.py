@@ -102,6 +102,9 @@ def proof_lines(proof: PaperProof, findings: Sequence[Finding]) -> Iterator[str]
         yield one_line(f"{proof.paper}: {text}")
     for proposal in proof.proposals:
         yield printable_line(f"{proof.paper}: {proposal_line(proposal)}")
+    if proof.undescribed:
+        text = f"no `passage` and no `description` says what to write: {', '.join(proof.undescribed)}"
+        yield one_line(f"{proof.paper}: {text}")
     counts = Counter(one.verdict for one in proof.functions)
     told = ", ".join(f"{count} {verdict}" for verdict, count in counts.items())
     of = f"{counted(proof.gold_runs, 'gold run')}, {counted(len(proof.functions), 'function')}"

@@ -82,6 +82,8 @@ class PaperProof:
     disagreements: list[Disagreement]
     proposals: list[Proposal]
     """For each experiment without a variation."""
+    undescribed: list[str]
+    """The targets of functions with neither `passage` nor `description`."""
     functions: list[FunctionProof]
 
 
@@ -108,6 +110,7 @@ def prove(code: Originals, runs: Runs, *, epochs: int, logs: Path, sample: int |
         seed_failures=failures_of(paper, seeded),
         disagreements=disagreements_of(paper),
         proposals=propose(unvaried(paper), code.files, runs.all),
+        undescribed=[one.target for one in paper.functions if not (one.passage or one.description)],
         functions=[prove_function(paper, place, outcomes, gold) for place in places],
     )
 
