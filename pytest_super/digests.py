@@ -13,6 +13,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 LENGTH = 32
+# Where Python keeps what it compiles, which says nothing of the code.
+PYCACHE = "__pycache__"
 
 
 def digest(data: Any) -> str:
@@ -27,8 +29,9 @@ def file_digest(path: Path) -> str:
 
 
 def tree_of(root: Path) -> list[list[Any]]:
-    """The relative path, the kind and the content of everything below a folder."""
-    return [entry_of(root, path) for path in sorted(root.rglob("*"))]
+    """The relative path, the kind and the content of everything below a folder, without PYCACHE."""
+    found = sorted(root.rglob("*"))
+    return [entry_of(root, path) for path in found if PYCACHE not in path.relative_to(root).parts]
 
 
 def entry_of(root: Path, path: Path) -> list[Any]:
@@ -51,5 +54,5 @@ def files_of(root: Path) -> Iterator[Path]:
     """Without what running makes, and without hidden files, such as those of git."""
     for path in sorted(root.rglob("*")):
         parts = path.relative_to(root).parts
-        if path.is_file() and not any(part.startswith(".") or part == "__pycache__" for part in parts):
+        if path.is_file() and not any(part.startswith(".") or part == PYCACHE for part in parts):
             yield path

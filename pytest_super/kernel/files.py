@@ -5,9 +5,11 @@ from __future__ import annotations
 import os
 import tarfile
 from dataclasses import dataclass
+from pathlib import PurePosixPath
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, Literal
 
+from pytest_super.digests import PYCACHE
 from pytest_super.kernel.schema import CHUNK
 
 if TYPE_CHECKING:
@@ -180,7 +182,10 @@ class SandboxFiles:
         self._channel.data("remove", path)
 
     def upload(self, tree: Path, path: str) -> None:
-        """Copy the content of the folder `tree` into the folder `path`, which is made if it is missing."""
+        """Copy the content of the folder `tree` into the folder `path`, which is made if it is missing.
+
+        Folders named `__pycache__` are left out: they have what Python compiled on the host.
+        """
         self.writes += 1
         with self._channel.sending("upload", path) as send:
             write_archive(tree, send)
@@ -204,7 +209,9 @@ def write_archive(tree: Path, send: Callable[[bytes], int]) -> None:
 
 
 def anonymous(entry: tarfile.TarInfo) -> tarfile.TarInfo | None:
-    """The entry without its owner, so that the sandbox's user owns it. None for devices and pipes."""
+    """The entry without its owner, so that the sandbox's user owns it. None for what is not copied."""
+    if entry.isdir() and PurePosixPath(entry.name).name == PYCACHE:
+        return None
     entry.uid = entry.gid = 0
     entry.uname = entry.gname = ""
     return entry if entry.isreg() or entry.isdir() or entry.issym() or entry.islnk() else None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import compileall
 import json
 import random
 import re
@@ -145,6 +146,7 @@ def kinds(data: dict[str, Any]) -> set[str]:
 @pytest.mark.long
 def test_functions_that_the_experiments_need_are_valid(code: Path) -> None:
     names = ["mean", "total", "first", "asynchronous", "later"]
+    compileall.compile_dir(code, quiet=2)
     printed, data = verify(code, names, MEAN, FIRST, status=0)
     assert set(verdicts(data).values()) == {"valid"}
     assert data["findings"] == []

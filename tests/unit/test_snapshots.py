@@ -196,6 +196,9 @@ def test_files_that_are_not_pinned_are_in_the_name_with_all_that_a_sandbox_gets(
     code.rename(tmp_path / "code2")
     names.append(named("code2"))
     assert len(set(names)) == len(names)
+    (tmp_path / "code2/deep/__pycache__").mkdir()
+    (tmp_path / "code2/deep/__pycache__/run.cpython-311.pyc").write_bytes(b"")
+    assert named("code2") == names[-1]
 
 
 def test_a_name_tells_all_apart_that_the_files_depend_on(tmp_path: Path) -> None:

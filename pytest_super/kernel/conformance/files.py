@@ -96,9 +96,11 @@ def test_files_work_while_a_cell_runs(shared_kernel: Kernel) -> None:
     assert shared_kernel.wait(30).outcome is Outcome.OK
 
 
-def test_a_tree_is_uploaded_whole(kernel: Kernel, tmp_path: Path) -> None:
+def test_a_tree_is_uploaded_whole_but_for_what_python_compiled(kernel: Kernel, tmp_path: Path) -> None:
     tree = tmp_path / "tree"
-    (tree / "deep" / "empty").mkdir(parents=True)
+    (tree / "deep" / "__pycache__").mkdir(parents=True)
+    (tree / "deep" / "__pycache__" / "m.cpython-311.pyc").write_bytes(b"")
+    (tree / "deep" / "empty").mkdir()
     (tree / "deep" / "naïve name.txt").write_text("text")
     (tree / "run.sh").write_text("#!/bin/sh\necho ran\n")
     (tree / "run.sh").chmod(0o755)
