@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import ValidationError
 
-from pytest_super.authoring.verify.leaks import values_in
+from pytest_super.authoring.verify.leaks import NUMBER, values_in
 from pytest_super.authoring.verify.outcome import are_different
 from pytest_super.authoring.verify.papers.spreads import Spread
 from pytest_super.authoring.verify.papers.variations import read
@@ -47,7 +47,6 @@ NOT_CODE = re.compile(r"(^|/)(\.|tests?/|test_|docs?/|build/|setup\.py|conftest\
 NAMED_FILE = re.compile(r"([\w./-]+)\.py\b|-m +([\w.]+)")
 # Of a number that both runs agree in, and of 0.
 REL, ABS = 0.001, 1e-9
-NUMBER = re.compile(r"[\d.,]*\d(?:[eE][-+]?\d+)?")
 
 
 def regex_of(pattern: str | None, block: str | None) -> RegexValue:

@@ -55,8 +55,8 @@ def test_all_that_is_wrong_with_tasks_is_told(project: Project) -> None:
         line for line in done.stdout.splitlines() if line.split()[0:1] in (["fails"], ["flaky"], ["leaks"])
     ] == [
         "flaky   counts: the answer is 0.501..0.502 over 2 epochs, within the tolerance 0.01",
-        "leaks   told: f1 (0.8127) of the answer: the pre-executed step 1, line 1",
-        "leaks   told: f1 (0.8127) of the answer: the output of the pre-executed step 1, line 1",
+        "leaks   told: f1 (0.8127) of the answer: the pre-executed step 1, line 1, `0.81266`",
+        "leaks   told: f1 (0.8127) of the answer: the output of the pre-executed step 1, line 1, `0.81266`",
         *(
             f"fails   {name}: accuracy 0; wrong value; trials/wrong/{epoch}.0/trajectory.jsonl; {WHY}"
             for name, epoch in (("wrong", 1), ("wrong[2]", 2))

@@ -218,7 +218,8 @@ def test_a_number_is_found_however_it_is_rounded_to_three_digits_or_more(
 
 def test_what_stands_in_the_query_is_told_at_once_with_its_line() -> None:
     (finding,) = found(task(query="Train it.\nIt reaches 0.774 and an F1 of 81.27 %."))
-    assert finding.text == ("t: test.accuracy (0.7744), test.f1 (0.8127) of the answer: the query, line 2")
+    what = "test.accuracy (0.7744), test.f1 (0.8127) of the answer"
+    assert finding.text == f"t: {what}: the query, line 2, `0.774`, `81.27 %`"
 
 
 @pytest.mark.parametrize(

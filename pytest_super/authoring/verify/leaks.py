@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
 from pytest_super.authoring.verify.finding import Finding
@@ -21,6 +22,8 @@ if TYPE_CHECKING:
     Values = Sequence[Figure | Phrase]
     ReadTexts = Callable[[Path], Sequence[Text]]
 
+NUMBER = re.compile(r"[\d.,]*\d(?:[eE][-+]?\d+)?")
+QUOTED = re.compile(rf"{NUMBER.pattern}(?: ?%)?")
 # Texts that are reported for each place where values are looked for.
 MOST_TEXTS = 3
 
@@ -73,10 +76,13 @@ def leak(task: Task, text: Text, places: Sequence[tuple[int, Figure | Phrase]]) 
     line = text.text.count("\n", 0, min(start for start, _ in places)) + 1
     place = f"{text.place}, line {line}"
     named = ", ".join(f"{value.name} ({value.value})" for _, value in places)
+    # Of a phrase the value itself is what is written.
+    figures = [start for start, value in places if isinstance(value, Figure)]
+    written = "".join(f", `{found[0]}`" for start in figures if (found := QUOTED.match(text.text, start)))
     return Finding(
         kind="leaks",
         task=task.id,
-        text=f"{task.id}: {named} of the answer: {place}",
+        text=f"{task.id}: {named} of the answer: {place}{written}",
         facts={"values": [value.name for _, value in places], "place": place},
     )
 
