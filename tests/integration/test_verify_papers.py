@@ -139,6 +139,13 @@ def verdicts(data: dict[str, Any]) -> dict[str, str]:
     return {one["target"].partition("::")[2]: one["verdict"] for one in proof["functions"]}
 
 
+def stated_vary(printed: str) -> list[dict[str, Any]]:
+    """What is to be appended to an experiment: the lines with its indentation."""
+    lines = [line for line in printed.splitlines() if line.startswith("    ")]
+    vary: list[dict[str, Any]] = yaml.safe_load("\n".join(lines))["vary"]
+    return vary
+
+
 def kinds(data: dict[str, Any]) -> set[str]:
     return {finding["kind"] for finding in data["findings"]}
 
@@ -304,8 +311,8 @@ def test_a_variation_is_proposed_with_the_values_of_the_original_code(code: Path
     (proposal,) = data["papers"][0]["proposals"]
     assert proposal["command"] == "python run.py --seed 8"
     assert proposal["expected"] == {"mean": 3.125, "drawn": pytest.approx(10 + random.Random("8").random())}
-    assert 'proposed: vary: [{command: "python run.py --seed 8", expected: {"drawn": 10.' in printed
-    vary = [{"command": proposal["command"], "expected": proposal["expected"]}]
+    vary = stated_vary(printed)
+    assert vary == [{"command": proposal["command"], "expected": proposal["expected"]}]
     one = {"name": "run", "command": command, "result": [both], "vary": vary}
     printed, data = verify(code, ["mean"], experiments=[one], status=0)
     assert data["papers"][0]["proposals"] == []
@@ -332,8 +339,7 @@ def test_a_proposal_is_never_cut(code: Path) -> None:
     noise = value("noise", interval=[100, 101])
     one = {"name": "run " * 70 + "it", "command": r"python run.py '\d' 7", "result": [MEAN, *letters, noise]}
     printed, _ = verify(code, ["mean"], experiments=[one], status=1)
-    (stated,) = re.findall(r"proposed: (vary: .*)", printed)
-    (vary,) = yaml.safe_load(stated)["vary"]
+    (vary,) = stated_vary(printed)
     assert vary["command"] == r"python run.py '\d' 8"
     assert vary["expected"]["L"] == 19
     assert f"flaky   paper: {one['name']}: noise is 100." in printed
@@ -345,7 +351,22 @@ def test_a_value_that_is_shown_clipped_is_not_proposed(code: Path) -> None:
     (code / "run.py").write_text(RUN + "print('text =', 'long ' * 20 + sys.argv[1])\n")
     text = value("text", expected="long " * 20 + "7")
     printed, _ = verify(code, ["mean"], MEAN, text, status=0, command="python run.py 7")
-    assert "proposed" not in printed
+    assert "vary:" not in printed
+
+
+@pytest.mark.slow
+def test_a_value_that_the_agent_reads_is_not_proposed(code: Path) -> None:
+    (code.parent / "paper.md").write_text("The intervals are those of 95 and 99.7 %.\n")
+    (code / "README.md").write_text("Its 3.256 years.\n")
+    (code / "run.py").write_text(
+        "import stats, sys\nmean = stats.mean([int(sys.argv[1])])\n"
+        "print('mean =', mean)\nprint('told =', 0.9961 + mean / 1e4)\nprint('read =', 3.246 + mean / 1e3)\n"
+    )
+    both = {**values(mean=9, told=0.997, read=3.255), "rel": 1e-9}
+    paper = {"paper": {"file": "paper.md"}}
+    _, data = verify(code, ["mean"], both, status=1, command="python run.py 9", **paper)
+    (proposal,) = data["papers"][0]["proposals"]
+    assert proposal["expected"] == {"mean": 10}
 
 
 @pytest.mark.slow

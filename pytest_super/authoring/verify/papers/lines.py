@@ -10,7 +10,7 @@ from pytest_super.authoring.verify.finding import Finding
 from pytest_super.authoring.verify.papers.leaks import paper_leaks
 from pytest_super.authoring.verify.papers.proof import prove
 from pytest_super.authoring.verify.papers.runs import Runs, read_originals
-from pytest_super.authoring.verify.papers.variations import proposal_line
+from pytest_super.authoring.verify.papers.variations import proposal_lines
 from pytest_super.errors import SuperError
 from pytest_super.report.live_command import LiveCommand
 from pytest_super.report.table import table_lines
@@ -101,7 +101,7 @@ def proof_lines(proof: PaperProof, findings: Sequence[Finding]) -> Iterator[str]
         text = f"{one.name} is {one.gold_run} by the gold run, which decides, but {one.paper} in the paper"
         yield one_line(f"{proof.paper}: {text}")
     for proposal in proof.proposals:
-        yield printable_line(f"{proof.paper}: {proposal_line(proposal)}")
+        yield from map(printable_line, proposal_lines(proof.paper, proposal))
     if proof.undescribed:
         text = f"no `passage` and no `description` says what to write: {', '.join(proof.undescribed)}"
         yield one_line(f"{proof.paper}: {text}")

@@ -11,9 +11,11 @@ from typing import TYPE_CHECKING, Literal, TypeAlias, get_args
 
 from pytest_super.authoring.verify.gold_run import EXIT as EXIT_LINE
 from pytest_super.authoring.verify.papers.failures import failures_of
+from pytest_super.authoring.verify.papers.leaks import texts_of_task
 from pytest_super.authoring.verify.papers.runs import Trial
 from pytest_super.authoring.verify.papers.spreads import spreads_of
 from pytest_super.authoring.verify.papers.variations import propose
+from pytest_super.authoring.verify.texts import repository_texts
 from pytest_super.functions.edits import Stub
 from pytest_super.metrics.checking import compared
 from pytest_super.tasks.combinations import function_ids
@@ -99,6 +101,7 @@ def prove(code: Originals, runs: Runs, *, epochs: int, logs: Path, sample: int |
     outcomes = dict(zip(trials, runs.all(trials.values()), strict=True))
     gold = [outcome for (kind, _), outcome in outcomes.items() if kind == GOLD]
     seeded = [outcome for (kind, _), outcome in outcomes.items() if kind == SEEDS]
+    texts = [*texts_of_task(paper), *repository_texts(code.folder)]
     return PaperProof(
         paper=paper.id,
         gold_runs=len(gold),
@@ -109,7 +112,7 @@ def prove(code: Originals, runs: Runs, *, epochs: int, logs: Path, sample: int |
         seed_spreads=spreads_of(paper, seeded),
         seed_failures=failures_of(paper, seeded),
         disagreements=disagreements_of(paper),
-        proposals=propose(unvaried(paper), code.files, runs.all),
+        proposals=propose(unvaried(paper), code.files, runs.all, texts),
         undescribed=[one.target for one in paper.functions if not (one.passage or one.description)],
         functions=[prove_function(paper, place, outcomes, gold) for place in places],
     )

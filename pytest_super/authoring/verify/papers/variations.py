@@ -5,20 +5,27 @@ from __future__ import annotations
 import json
 import re
 from dataclasses import dataclass, field
+from textwrap import indent
 from typing import TYPE_CHECKING, Any
 
+from pytest_super.authoring.verify.leaks import values_in
 from pytest_super.authoring.verify.papers.runs import Trial
+from pytest_super.metrics.distinctive import distinctive_values
 from pytest_super.tasks.paper import SEED_VARIABLE
+from pytest_super.tasks.yaml_writer import Flow, to_yaml
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from pytest_super.authoring.verify.papers.runs import Files, Outcome
+    from pytest_super.authoring.verify.texts import Text
     from pytest_super.tasks.paper import Experiment
 
 # As the shell would replace it: `${SUPER_SEED:-0}` or `$SUPER_SEED`.
 SEED = re.compile(rf"\$\{{{SEED_VARIABLE}\b[^}}]*\}}|\${SEED_VARIABLE}\b")
 OTHER_SEED = "7"
+# Of the keys of an experiment in a task file.
+INDENT = " " * 4
 WHOLE_NUMBER = re.compile(r"(?<=[ =])\d+(?= |$)")
 
 
@@ -34,16 +41,22 @@ class Proposal:
 
 
 def propose(
-    experiments: Iterable[Experiment], files: Files, run: Callable[[Iterable[Trial]], list[Outcome]]
+    experiments: Iterable[Experiment],
+    files: Files,
+    run: Callable[[Iterable[Trial]], list[Outcome]],
+    texts: Sequence[Text],
 ) -> list[Proposal]:
-    """For each experiment its first varied command that yields other values, else the last that was tried."""
+    """For each experiment its first varied command that yields other values, else the last that was tried.
+
+    Values that are in `texts`, which the agent reads, are left out.
+    """
     todo = [(one, varied_commands(one.command)) for one in experiments]
     found = {one.name: Proposal(experiment=one.name) for one, _ in todo}
     while todo := [(one, left) for one, left in todo if left and not found[one.name].expected]:
         tried = [varied(one, left.pop(0)) for one, left in todo]
         trials = [Trial(what=f"a variation of {one.name}", files=files, commands=[one]) for one in tried]
         for one, outcome in zip(tried, run(trials), strict=True):
-            found[one.name] = proposal_of(one, outcome)
+            found[one.name] = proposal_of(one, outcome, texts)
     return list(found.values())
 
 
@@ -61,19 +74,25 @@ def varied(experiment: Experiment, command: str) -> Experiment:
     return experiment.model_copy(update={"command": command, "result": checks, "vary": []})
 
 
-def proposal_of(tried: Experiment, outcome: Outcome) -> Proposal:
+def proposal_of(tried: Experiment, outcome: Outcome, texts: Sequence[Text]) -> Proposal:
     names = [check.key for check in tried.checks]
     # A list is several values, and what is too long is shown clipped.
     is_whole = len(outcome.values) == len(names) and all(is_shown(one.found) for one in outcome.values)
-    differs = any(value.score < 1 for value in outcome.values)
-    values = zip(names, outcome.values, strict=False)
-    expected = {name: read(value.found) for name, value in values} if is_whole and differs else {}
+    values = {name: (read(one.found), one) for name, one in zip(names, outcome.values, strict=False)}
+    hidden = {name: (value, one) for name, (value, one) in values.items() if not is_told(value, texts)}
+    differs = any(one.score < 1 for _, one in hidden.values())
+    expected = {name: value for name, (value, _) in hidden.items()} if is_whole and differs else {}
     return Proposal(experiment=tried.name, command=tried.command, expected=expected)
+
+
+def is_told(value: Any, texts: Iterable[Text]) -> bool:
+    sought = list(distinctive_values(value))
+    return any(values_in(text, sought) for text in texts)
 
 
 def is_shown(found: str) -> bool:
     """Whether there is a value that is shown whole."""
-    return bool(found) and not found.rstrip('"').endswith("…")
+    return found.isprintable() and found != "" and not found.rstrip('"').endswith("…")
 
 
 def read(text: str) -> Any:
@@ -84,12 +103,15 @@ def read(text: str) -> Any:
         return text
 
 
-def proposal_line(proposal: Proposal) -> str:
-    name = f"`{proposal.experiment}` has no hidden variation, so a table of its values passes"
+def proposal_lines(paper: str, proposal: Proposal) -> Iterator[str]:
+    """What is missing, and YAML that can be appended to the experiment as it is."""
+    name = f"{paper}: `{proposal.experiment}` has no hidden variation, so a table of its values passes"
     if proposal.expected:
-        stated = f"{{command: {json.dumps(proposal.command)}, expected: {json.dumps(proposal.expected)}}}"
-        return f"{name}; proposed: vary: [{stated}]"
-    if proposal.command:
+        yield f"{name}; append to it:"
+        vary = to_yaml({"vary": [{"command": proposal.command, "expected": Flow(proposal.expected)}]})
+        yield from indent(vary, INDENT).splitlines()
+    elif proposal.command:
         tried = "another seed or number in its command yields no other values, or not all of them"
-        return f"{name}; {tried}: let it take an argument that changes them"
-    return f"{name}; its command has no seed and no number: let it take one"
+        yield f"{name}; {tried}: let it take an argument that changes them"
+    else:
+        yield f"{name}; its command has no seed and no number: let it take one"
