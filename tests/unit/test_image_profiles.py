@@ -139,6 +139,14 @@ def test_a_failed_step_is_told_without_its_text(error: str, message: str) -> Non
     assert str(caught.value) == f"the image was not built: {message}"
 
 
+def test_a_base_that_cannot_be_pulled_is_told_with_the_option_for_another() -> None:
+    step = {"stream": "Step 2/17 : FROM ${BASE} AS build\n"}
+    with pytest.raises(InfrastructureError, match="no such host; --base names an image"):
+        list(progress_lines([step, {"error": "no such host"}]))
+    with pytest.raises(InfrastructureError, match=r"no space left$"):
+        list(progress_lines([step, {"stream": "Step 3/17 : COPY a b\n"}, {"error": "no space left"}]))
+
+
 def test_a_run_without_the_image_is_told_what_makes_it() -> None:
     from docker.errors import ImageNotFound
 

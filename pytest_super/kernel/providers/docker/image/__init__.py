@@ -31,6 +31,7 @@ LAYER = "layer"
 # The profile of the shipped tasks. The recipe of any other is in a folder of that name.
 DEFAULT_PROFILE = "default"
 
+FROM_BASE = "FROM ${BASE}"
 _FAILED_STEP = re.compile(r"The command '.*' returned a non-zero code: (\d+)", re.DOTALL)
 
 
@@ -170,9 +171,13 @@ def proxies() -> dict[str, str]:
 
 def progress_lines(progress: Iterable[dict[str, Any]]) -> Iterator[str]:
     """The lines of a build's output. Raises InfrastructureError if a step fails."""
+    line = ""
     for event in progress:
         if "error" in event:
             # The engine quotes the whole step, which is printed already, as is what the step said last.
             words = _FAILED_STEP.sub(r"a step ended with status \1", event["error"].strip())
-            raise InfrastructureError(f"the image was not built: {words}")
-        yield from filter(str.strip, str(event.get("stream", "")).splitlines())
+            # In our recipes only the base is pulled.
+            hint = "; --base names an image that the engine has or can pull" if FROM_BASE in line else ""
+            raise InfrastructureError(f"the image was not built: {words}{hint}")
+        for line in filter(str.strip, str(event.get("stream", "")).splitlines()):
+            yield line
