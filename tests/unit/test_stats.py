@@ -169,6 +169,31 @@ def test_sizes_are_means_and_medians_of_the_tasks_that_have_one(bench: Bench) ->
     assert "expert  5.0 (4)  2.3 (2)    2.0 (2)             -             -" in out
 
 
+def test_functions_experiments_and_values_of_papers_are_counted(bench: Bench) -> None:
+    bench.task("e")
+    out = bench.stats()[2]
+    assert "experiments" not in out
+    functions = [{"target": f"a.py::{name}", "sha256": "0" * 64} for name in "fgh"]
+    values = {"regex": {"pattern": "(?P<name>.): (?P<value>.)"}, "expected": {"a": 1, "b": 2}}
+    experiments = [
+        {"name": "one", "command": "python one.py", "result": [values, {"exit": 0}]},
+        {
+            "name": "two",
+            "command": "python two.py",
+            "result": [{"regex": {"pattern": "x: (.)"}, "expected": 5}],
+        },
+    ]
+    paper = {"id": "p", "set": "functions", "query": "do it", "repository": {"path": "code", "provide": True}}
+    (bench.folder / "code").mkdir()
+    data = {**paper, "functions": functions, "experiments": experiments}
+    (bench.folder / "p.task.yaml").write_text(json.dumps(data))
+    sets, _, out = bench.stats()
+    assert sets["functions"]["sizes"]["values"] == {"count": 1, "mean": 3.0, "median": 3.0}
+    assert ["functions", *("3.0", "(3)", "2.0", "(2)", "3.0", "(3)")] in [
+        line.split() for line in out.splitlines()
+    ]
+
+
 def test_notebooks_are_read_and_edits_count_their_changed_lines(bench: Bench) -> None:
     cells = [
         {"cell_type": "markdown", "source": "# a heading"},

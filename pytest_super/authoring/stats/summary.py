@@ -25,6 +25,8 @@ SIZES = ("lines", "cells", "landmarks", "prefix_steps", "prefix_lines")
 
 A task has only those that apply to it.
 """
+PAPER_SIZES = ("functions", "experiments", "values")
+"""Those of a paper."""
 Sizes = dict[str, int]
 
 
@@ -50,7 +52,7 @@ class SetStats:
     landmark_tasks: int
     entrypoints: int
     sizes: dict[str, Spread]
-    """Each of the SIZES, over the tasks that have it."""
+    """Each of the SIZES and PAPER_SIZES, over the tasks that have it."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -92,6 +94,10 @@ def sizes_of(task: Task) -> Sizes:
         sizes["landmarks"] = len(task.landmarks)
     if prefix := task.pre_execute:
         sizes |= {"prefix_steps": len(prefix), "prefix_lines": sum(map(lines_of_step, prefix))}
+    if task.functions:
+        values = sum(len(one.reported) for one in task.experiments)
+        counts = (len(task.functions), len(task.experiments), values)
+        sizes |= dict(zip(PAPER_SIZES, counts, strict=True))
     return sizes
 
 
@@ -108,7 +114,7 @@ def set_stats(name: str, tasks: Sequence[tuple[Task, Sizes]]) -> SetStats:
         answers=sum(task.has_answer for task, _ in tasks),
         landmark_tasks=sum(bool(task.landmarks) for task, _ in tasks),
         entrypoints=sum(task.entrypoint is not None for task, _ in tasks),
-        sizes={size: spread_of(size, tasks) for size in SIZES},
+        sizes={size: spread_of(size, tasks) for size in SIZES + PAPER_SIZES},
     )
 
 
@@ -142,7 +148,7 @@ def category_stats(name: str, tasks: Sequence[tuple[Task, Sizes]]) -> list[Categ
 
 
 def spread_of(name: str, tasks: Iterable[tuple[Task, Sizes]]) -> Spread:
-    """One of the SIZES, over the tasks that have it."""
+    """A size, over the tasks that have it."""
     known = [sizes[name] for _, sizes in tasks if name in sizes]
     return Spread(
         count=len(known),
@@ -157,7 +163,10 @@ def stats_lines(stats: Stats) -> Iterator[str]:
     yield "\ntasks with a solution, and tasks to which each metric applies (table 2)"
     yield from metric_lines(stats.sets)
     yield "\nsize of solutions, landmarks and prefixes, where there are any: mean (median) (section 3.4)"
-    yield from solution_lines(stats.sets)
+    yield from spread_lines(stats.sets, SIZES)
+    if papers := [one for one in stats.sets if one.sizes["functions"].count]:
+        yield "\nsize of papers: mean (median)"
+        yield from spread_lines(papers, PAPER_SIZES)
     if stats.categories:
         yield "\ncategories, with the lines of their solutions: mean (median) (table 3)"
         yield from category_lines(stats.categories)
@@ -176,9 +185,9 @@ def metric_lines(sets: Sequence[SetStats]) -> Iterator[str]:
     return table_lines([("set", "solution", "accuracy", "landmarks", "script_executed"), *rows])
 
 
-def solution_lines(sets: Sequence[SetStats]) -> Iterator[str]:
-    rows = [(one.set, *map(shown, one.sizes.values())) for one in sets]
-    return table_lines([("set", *(size.replace("_", " ") for size in SIZES)), *rows])
+def spread_lines(sets: Sequence[SetStats], sizes: Sequence[str]) -> Iterator[str]:
+    rows = [(one.set, *(shown(one.sizes[size]) for size in sizes)) for one in sets]
+    return table_lines([("set", *(size.replace("_", " ") for size in sizes)), *rows])
 
 
 def category_lines(categories: Sequence[CategoryStats]) -> Iterator[str]:

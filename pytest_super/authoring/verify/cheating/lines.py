@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from typing import TYPE_CHECKING, get_args
 
 from pytest_super.authoring.verify.cheating.trying import State
@@ -53,8 +52,12 @@ def cheat_lines(trying: Trying) -> Iterator[str]:
 
 
 def counts_of(tried: Sequence[Tried]) -> str:
-    states = Counter("unknown" if one.error else one.state for one in tried)
-    return ", ".join(f"{states[state]} {state}" for state in (*get_args(State), "unknown") if states[state])
+    cheats: dict[str, list[str]] = {}
+    for one in tried:
+        cheats.setdefault("unknown" if one.error else one.state, []).append(one.cheat.name)
+    idle = {"not tried": f" ({', '.join(cheats.get('not tried', ()))})"}
+    known = [state for state in (*get_args(State), "unknown") if state in cheats]
+    return ", ".join(f"{len(cheats[state])} {state}{idle.get(state, '')}" for state in known)
 
 
 def way_lines(text: str, tried: Sequence[Tried]) -> Iterator[str]:
