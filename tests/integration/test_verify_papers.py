@@ -159,7 +159,7 @@ def test_functions_that_the_experiments_need_are_valid(code: Path) -> None:
     assert data["findings"] == []
     assert data["papers"][0]["functions"][0]["executed_by"] == ["run"]
     assert "1   stats.py::total         valid              1" in printed
-    assert "says what to write: stats.py::mean, stats.py::total, stats.py::first, " in printed
+    assert "without `passage` and `description`: stats.py::mean, stats.py::total, " in printed
     assert printed.endswith("paper: 2 gold runs, 5 functions: 5 valid\n")
 
 
@@ -363,8 +363,8 @@ def test_a_value_that_the_agent_reads_is_not_proposed(code: Path) -> None:
         "print('mean =', mean)\nprint('told =', 0.9961 + mean / 1e4)\nprint('read =', 3.246 + mean / 1e3)\n"
     )
     both = {**values(mean=9, told=0.997, read=3.255), "rel": 1e-9}
-    paper = {"paper": {"file": "paper.md"}}
-    _, data = verify(code, ["mean"], both, status=1, command="python run.py 9", **paper)
+    paper = {"file": "paper.md"}
+    _, data = verify(code, ["mean"], both, status=1, command="python run.py 9", paper=paper)
     (proposal,) = data["papers"][0]["proposals"]
     assert proposal["expected"] == {"mean": 10}
 

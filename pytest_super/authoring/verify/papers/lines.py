@@ -103,7 +103,7 @@ def proof_lines(proof: PaperProof, findings: Sequence[Finding]) -> Iterator[str]
     for proposal in proof.proposals:
         yield from map(printable_line, proposal_lines(proof.paper, proposal))
     if proof.undescribed:
-        text = f"no `passage` and no `description` says what to write: {', '.join(proof.undescribed)}"
+        text = f"without `passage` and `description`: {', '.join(proof.undescribed)}"
         yield one_line(f"{proof.paper}: {text}")
     counts = Counter(one.verdict for one in proof.functions)
     told = ", ".join(f"{count} {verdict}" for verdict, count in counts.items())
