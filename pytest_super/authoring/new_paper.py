@@ -22,7 +22,7 @@ from pytest_super.authoring.paper_proposals import (
 )
 from pytest_super.authoring.starter import write
 from pytest_super.authoring.verify.papers.failures import failures_of
-from pytest_super.authoring.verify.papers.runs import Runs, Trial, read_originals
+from pytest_super.authoring.verify.papers.runs import UNCOMPILED, Runs, Trial, read_originals
 from pytest_super.errors import SuperError
 from pytest_super.functions.side_effects import side_effects
 from pytest_super.grading.grader import heading, last_lines
@@ -63,6 +63,7 @@ MISSING_PACKAGE = (
     "`pytest-super image build --requirements FILE --tag NAME`, and give `--image NAME`; for local and "
     "bubblewrap, install it with pip"
 )
+MORE_TIME = "; --timeout allows more time"
 
 
 class Ran(NamedTuple):
@@ -116,6 +117,7 @@ def draft_of(arguments: Namespace) -> tuple[dict[str, Any], Path]:
     digests = digests_of(folder, targets) if targets else candidates(folder, commands)
     if not digests:
         raise SuperError(f"{name}: no function to mask but in files of a command: --target names one")
+    timeout = {"timeout": arguments.timeout} if arguments.timeout else {}
     fields = {
         "id": named.short,
         "set": "functions",
@@ -127,7 +129,7 @@ def draft_of(arguments: Namespace) -> tuple[dict[str, Any], Path]:
             for target, state in side_effects(folder, digests).items()
         ],
         "experiments": [
-            {"name": f"experiment {number}", "command": command, "result": [{"exit": 0}]}
+            {"name": f"experiment {number}", "command": command, **timeout, "result": [{"exit": 0}]}
             for number, command in enumerate(commands, 1)
         ],
         "n": 1,
@@ -174,17 +176,18 @@ def ran_twice(one: Experiment, code: Originals, runs: Runs, regex: RegexValue) -
                 what=one.name,
                 files=files,
                 commands=[one],
-                seeds={"PYTHONHASHSEED": seed},
+                seeds={"PYTHONHASHSEED": seed, **more},
                 log=Path(logs, str(seed)),
             )
-            for seed, files in enumerate((code.with_probes(), code.files))
+            for seed, (files, more) in enumerate(((code.with_probes(), UNCOMPILED), (code.files, {})))
         ]
         outcomes = runs.all(trials)
         printed = [path.read_text(encoding="utf-8") for path in sorted(Path(logs).iterdir())]
     texts = [text.removeprefix(heading(one.command)) for text in printed]
     if failures := failures_of(code.paper, outcomes):
-        missing = MISSING_MODULE.search("\n".join(texts))
-        hint = MISSING_PACKAGE.format(module=missing[1]) if missing else ""
+        hint = MORE_TIME if failures[0].exit_code is None else ""
+        if missing := MISSING_MODULE.search("\n".join(texts)):
+            hint = MISSING_PACKAGE.format(module=missing[1])
         raise SuperError(f"`{one.command}` fails with the original code: {failures[0].text}{hint}")
     values = common([numbers_in_output(regex, text) for text in texts])
     if not values:

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import ValidationError
 
-from pytest_super.authoring.verify.leaks import NUMBER, values_in
+from pytest_super.authoring.verify.leaks import values_in
 from pytest_super.authoring.verify.outcome import are_different
-from pytest_super.authoring.verify.papers.spreads import Spread
+from pytest_super.authoring.verify.papers.spreads import Spread, as_number
 from pytest_super.authoring.verify.papers.variations import read
 from pytest_super.authoring.verify.texts import Text
 from pytest_super.errors import SuperError
@@ -21,7 +21,7 @@ from pytest_super.functions.names import SEPARATOR
 from pytest_super.functions.repository import masked_files
 from pytest_super.functions.source import PythonSource, SourceError
 from pytest_super.grading.values import named_values
-from pytest_super.metrics.distinctive import distinctive_values
+from pytest_super.metrics.distinctive import NUMBER, distinctive_values
 from pytest_super.metrics.numbers import is_number
 from pytest_super.sources.paper import REDACTED
 from pytest_super.tasks.grade import RegexValue
@@ -36,10 +36,11 @@ if TYPE_CHECKING:
     Values = dict[str, list[float]]
     """The numbers of an experiment by name, one for each run."""
 
-# `name: 0.5`, `name = [tensor(0.5)]`, `"name": 0.5`.
+# `name: 0.5`, `name = [tensor(0.5)]`, `"name": 0.5`. A value can also be `nan`, `1,234.5`, a time or a
+# date, which are no numbers: else a part of it, or an earlier value, would count.
 PATTERN = (
     r"(?P<name>[A-Za-z][\w@%/. -]*?)\W? *[:=] *\[?(?:\w+\()?"
-    r"(?P<value>[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?)"
+    r"(?P<value>[-+]?(?:(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?(?:[.,:_-]\d+)*|(?i:nan|inf)(?!\w)))"
 )
 LEAST_LINES = 3
 NOT_CODE = re.compile(r"(^|/)(\.|tests?/|test_|docs?/|build/|setup\.py|conftest\.py)")
@@ -77,11 +78,14 @@ def candidates(folder: Path, commands: Sequence[str]) -> dict[str, str]:
     """
     found = [one for command in commands for one in NAMED_FILE.findall(command)]
     named = {posixpath.normpath(path or module.replace(".", "/")) for path, module in found}
+    # After `cd src` or with `PYTHONPATH=src`.
+    ends = tuple(f"/{one}" for one in named if not (folder / f"{one}.py").exists())
     return {
         f"{name}{SEPARATOR}{masked.name}": masked.sha256
         for path in sorted(folder.rglob("*.py"))
         if not (NOT_CODE.search(name := path.relative_to(folder).as_posix()) or path.is_symlink())
-        and name.removesuffix(".py") not in named
+        and (stem := name.removesuffix(".py")) not in named
+        and not stem.endswith(ends)
         for masked in maskable(name, path)
         if masked.body_lines >= LEAST_LINES
     }
@@ -104,7 +108,8 @@ def numbers_in_output(regex: RegexValue, text: str) -> dict[str, float]:
         found = {name: read(value or "") for name, value in named_values(regex, text)}
     except TimeoutError:
         raise SuperError("the search for values takes too long: simplify --pattern and --block") from None
-    return {name: value for name, value in found.items() if is_number(value)}
+    numbers = {name: as_number(one) if isinstance(one, str) else one for name, one in found.items()}
+    return {name: value for name, value in numbers.items() if is_number(value)}
 
 
 def common(runs: Sequence[Mapping[str, float]]) -> Values:
@@ -136,6 +141,6 @@ def redactions(text: str, expected: Any) -> list[str]:
     while hits := values_in(Text(place="the paper", text=text), values):
         written = NUMBER.match(text, hits[0][0])
         assert written is not None
-        patterns.append(rf"(?<!\w){re.escape(written[0])}(?!\w)")
+        patterns.append(rf"(?<!\w){re.escape(written[0].rstrip('.'))}(?!\w)")
         text = re.sub(patterns[-1], REDACTED, text)
     return patterns

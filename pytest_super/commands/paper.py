@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pytest_super.commands.sandboxes import add_sandbox_arguments, kernel_starter
+from pytest_super.option_types import amount
 
 if TYPE_CHECKING:
     from argparse import ArgumentParser, Namespace
@@ -41,6 +42,9 @@ def add_arguments(parser: ArgumentParser) -> None:
         "--pattern", metavar="REGEX", help="with groups `name` and `value` (default: `name: 1`, `name = 1`)"
     )
     new.add_argument("--block", metavar="REGEX", help="its last match before a value begins the value's name")
+    new.add_argument(
+        "--timeout", type=amount, metavar="SECONDS", help="how long a command can run (default: 600)"
+    )
     new.add_argument("--paper", type=Path, metavar="FILE", help="the paper's text (.txt, .md, .pdf)")
     new.add_argument("--output", type=Path, metavar="FILE", help="the task file (default: NAME.task.yaml)")
     new.add_argument("--force", action="store_true", help="overwrite the task file")

@@ -22,7 +22,7 @@ LEAST_DIGITS_OF_TEXT = 4
 
 # Not part of a longer number, name, version or date. A sign is left out, because it can be a hyphen.
 # Commas separate thousands only where all of them can: `12,345,6789` is three numbers.
-_NUMBER = re.compile(
+NUMBER = re.compile(
     r"(?<![\w.])(?:(?<!\d,)[1-9]\d{0,2}(?:,\d{3})++(?!,?\d)(?:\.\d*)?|\d+(?:\.\d*)?|\.\d+)"
     r"(?:[eE][-+]?\d{1,3})?(?!\w|\.\d)"
 )
@@ -111,7 +111,7 @@ def is_finite_number(value: Any) -> bool:
 
 def numbers_in(text: str, least_digits: int) -> Iterator[Number]:
     """The numbers with at least so many significant digits, in order."""
-    for match in _NUMBER.finditer(text):
+    for match in NUMBER.finditer(text):
         written = match[0].replace(",", "")
         digits = mantissa(written).lstrip("0")
         if "." not in written and "e" not in written.lower():

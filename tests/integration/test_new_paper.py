@@ -105,14 +105,13 @@ def test_a_task_states_what_the_original_code_executes_and_prints(
 
 
 def test_targets_pattern_block_and_packages_are_those_of_the_user(folder: Path) -> None:
-    options = (
-        "--command 'python run.py total' --target stats.py::total --block started --output here.task.yaml"
-    )
-    new(rf"{options} --pattern '^(?P<name>\w+) = (?P<value>9.*)' --package pip")
+    options = "--command 'python run.py total' --target stats.py::total --block started --timeout 900"
+    new(rf"{options} --pattern '^(?P<name>\w+) = (?P<value>9.*)' --package pip --output here.task.yaml")
     task = yaml.safe_load((folder / "here.task.yaml").read_text())
     assert [one["target"] for one in task["functions"]] == ["stats.py::total"]
-    (result,) = task["experiments"][0]["result"]
-    assert result["expected"] == {"started total": 9.75}
+    (experiment,) = task["experiments"]
+    assert experiment["timeout"] == 900
+    assert experiment["result"][0]["expected"] == {"started total": 9.75}
     assert task["sandbox"] == {"packages": ["pip"]}
 
 
@@ -148,8 +147,11 @@ def test_a_description_has_the_state_that_a_body_sets_and_other_code_reads(folde
     }
 
 
+OWN = "def own():\n    a = 1\n    b = 2\n    print('own:', stats.total([a, b]))\nown()\n"
+
+
 def test_functions_of_a_script_that_a_command_names_are_not_proposed(folder: Path) -> None:
-    script = "import stats\ndef own():\n    a = 1\n    b = 2\n    print('own:', stats.total([a, b]))\nown()\n"
+    script = f"import stats\n{OWN}"
     (folder / "project/own.py").write_text(script)
     (folder / "project/part").mkdir()
     (folder / "project/part/own.py").write_text(script)
@@ -157,6 +159,69 @@ def test_functions_of_a_script_that_a_command_names_are_not_proposed(folder: Pat
     assert [one["target"] for one in written(folder)["functions"]] == ["stats.py::total"]
     new("--force --command 'python own.py' --target own.py::own")
     assert [one["target"] for one in written(folder)["functions"]] == ["own.py::own"]
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "cd src && python -m part.own",
+        "PYTHONPATH=src python -m part.own",
+        "cd src/part && PYTHONPATH=.. python own.py",
+    ],
+)
+def test_a_script_is_also_found_from_another_folder(folder: Path, command: str) -> None:
+    part = folder / "project/src/part"
+    part.mkdir(parents=True)
+    (folder / "project/stats.py").rename(part / "stats.py")
+    (part / "own.py").write_text("from part import stats\n" + OWN)
+    new(f"--command '{command}'")
+    assert [one["target"] for one in written(folder)["functions"]] == ["src/part/stats.py::total"]
+
+
+# As Numba, it cannot compile imports, and obeys a variable.
+JIT = """\
+import os
+
+
+def jit(function):
+    names = set() if os.environ.get("NUMBA_DISABLE_JIT") == "1" else {"__import__"}
+    return None if names & {*function.__code__.co_names} else function
+
+
+@jit
+def spread(open, close):
+    least = min(open)
+    most = max(close)
+    return most - least
+"""
+
+
+def test_functions_are_executed_whatever_their_arguments_and_decorators_are(folder: Path) -> None:
+    (folder / "project/prices.py").write_text(JIT)
+    (folder / "project/run.py").write_text("import prices\nprint('spread:', prices.spread([1], [3.5]))\n")
+    new("--command 'python run.py'")
+    assert [one["target"] for one in written(folder)["functions"]] == ["prices.py::spread"]
+
+
+def test_the_last_value_of_a_name_is_proposed_only_if_all_of_it_is_a_number(folder: Path) -> None:
+    last = ["1,234.5", "0:01:02.5", "2024-01-02", "1.2.3", "[1,2]", "nan", "-inf"]
+    wrong = [f"w{place}: 7\nw{place}: {text}" for place, text in enumerate(last)]
+    right = "phase: inference y=2, acc=0.5,auc=6e-05, of: 3/4 {'n':12,'m':.5} share: 97.5% x: [1. 2.]"
+    lines = [*wrong, right, "big: 1_000.", "t: 12.5dB"]
+    (folder / "project/run.py").write_text(f"{RUN}print({chr(10).join(lines)!r})\n")
+    new("--command 'python run.py mean'")
+    results = written(folder)["experiments"][0]["result"]
+    found = {name: value for one in results for name, value in one["expected"].items()}
+    of_run = {name: found.pop(name) for name in ("mean", "noise", "none", "version")}
+    assert of_run["version"] == 1.2
+    numbers = {"acc": 0.5, "auc": 6e-5, "of": 3, "n": 12, "m": 0.5, "share": 97.5, "x": 1, "t": 12.5}
+    assert found == {**numbers, "big": 1000, "inference y": 2}
+
+
+def test_numbers_without_a_blank_between_them_are_redacted(folder: Path) -> None:
+    (folder / "paper.md").write_text("Total and gain are 9.75,2x. (3.25,9.75)\n")
+    new("--command 'python run.py mean' --command 'python run.py total' --paper paper.md")
+    assert written(folder)["paper"]["redact"] == [r"(?<!\w)3\.25(?!\w)", r"(?<!\w)9\.75(?!\w)"]
 
 
 def test_a_file_is_overwritten_only_by_force(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -185,6 +250,7 @@ def test_a_file_is_overwritten_only_by_force(folder: Path, capsys: pytest.Captur
             "; experiment 1: exit code is 3, not 0\nthe module absent is missing: ",
         ),
         ("--command 'python -c \"1/0\"'", "; experiment 1: exit code is 1, not 0\n"),
+        ("--command 'sleep 600' --timeout 0.5", "did not end within 0.5 s; --timeout allows more time\n"),
         ("--command 'python run.py mean' --target stats.py::idle", "no command executes stats.py::idle"),
         ("--command 'python run.py mean' --target stats.py::idel", "did you mean `idle`?"),
         ("--command 'python run.py mean' --pattern 'x(.*)'", "needs the groups `name` and `value`"),

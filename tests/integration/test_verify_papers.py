@@ -98,6 +98,7 @@ def verify(
     status: int,
     options: tuple[str, ...] = (),
     command: str = "python run.py",
+    about: dict[str, str] | None = None,
     **paper: Any,
 ) -> tuple[str, dict[str, Any]]:
     """What the command prints, and what it writes as JSON."""
@@ -109,7 +110,9 @@ def verify(
         "set": "functions",
         "query": "Statistics.",
         "repository": {"path": "project", "provide": True},
-        "functions": [{"target": f"stats.py::{name}", "sha256": digests[name]} for name in names],
+        "functions": [
+            {"target": f"stats.py::{name}", "sha256": digests[name], **(about or {})} for name in names
+        ],
         "experiments": [{"name": "run", "command": command, "result": list(results)}],
         **paper,
     }
@@ -422,6 +425,26 @@ def test_a_sample_of_the_functions_can_be_proven(code: Path) -> None:
             "run.mean (3.1257) of the answer: the working directory/project/README.md, line 1",
         ),
         ({}, {"paper": {"file": "paper.md"}}, "run.mean (3.1257) of the answer: the paper, line 2"),
+        ({}, {"about": {"passage": "It is 3.1257."}}, "the answer: the passage of stats.py::mean, line 1"),
+        (
+            {},
+            {"about": {"description": "It is 3.1257."}},
+            "the answer: the description of stats.py::mean, line 1",
+        ),
+        (
+            {},
+            {
+                "experiments": [
+                    {
+                        "name": "run",
+                        "command": "python run.py",
+                        "description": "It is 3.1257.",
+                        "result": [value("mean", expected=3.1257)],
+                    }
+                ]
+            },
+            "run.mean (3.1257) of the answer: the description of `run`, line 1",
+        ),
         (
             {},
             {"pre_execute": ["!cp project/stats.py copy.orig"]},

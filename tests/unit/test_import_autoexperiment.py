@@ -726,6 +726,12 @@ def test_tried_programs_the_network_and_a_gpu_are_named(checkout: Checkout) -> N
 
 
 @pytest.mark.slow
+def test_sources_that_a_traceback_looks_for_are_not_needed(checkout: Checkout) -> None:
+    lines = tried(checkout, "python -c 'import numpy; numpy.random.choice(1, 2, replace=False)'")
+    assert [line.partition(":")[2][:28] for line in lines] == [" stopped with exit code 1: V"]
+
+
+@pytest.mark.slow
 def test_a_tried_experiment_ends_with_its_time(checkout: Checkout) -> None:
     checkout.paper([GINI], [experiment(0, "0", GINI_VALUE, solution="cat a.csv; sleep 600")])
     assert checkout.run("--try", "1", "--sandbox", "local") == 0

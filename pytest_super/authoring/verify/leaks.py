@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from pytest_super.authoring.verify.finding import Finding
 from pytest_super.authoring.verify.texts import Text, output_texts, prefix_texts
 from pytest_super.errors import SuperError
-from pytest_super.metrics.distinctive import Figure, Phrase, distinctive_values, numbers_in
+from pytest_super.metrics.distinctive import NUMBER, Figure, Phrase, distinctive_values, numbers_in
 from pytest_super.metrics.matching.landmark_matcher import LandmarkMatcher
 from pytest_super.sources import fetch
 
@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     Values = Sequence[Figure | Phrase]
     ReadTexts = Callable[[Path], Sequence[Text]]
 
-NUMBER = re.compile(r"[\d.,]*\d(?:[eE][-+]?\d+)?")
 QUOTED = re.compile(rf"{NUMBER.pattern}(?: ?%)?")
 # Texts that are reported for each place where values are looked for.
 MOST_TEXTS = 3

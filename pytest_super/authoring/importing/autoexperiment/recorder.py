@@ -53,7 +53,8 @@ def is_probed(path: str) -> bool:
         or path in sys.path
         # Caches and settings.
         or "/." in path
-        or path.endswith((".pyc", "__pycache__"))
+        # A traceback looks for Cython's sources.
+        or path.endswith((".pyc", "__pycache__", ".pyx", ".pxi"))
         # Code without a file, such as `<string>` in a traceback.
         or os.path.basename(path).startswith("<")
     )

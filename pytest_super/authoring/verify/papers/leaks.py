@@ -72,6 +72,11 @@ def fetchable_code(paper: Task) -> Iterator[Finding]:
 def texts_of_task(paper: Task) -> Iterator[Text]:
     yield Text(place="the query", text=paper.query)
     yield from prefix_texts(paper)
+    for function in paper.functions:
+        yield Text(place=f"the description of {function.target}", text=function.description)
+        yield Text(place=f"the passage of {function.target}", text=function.passage)
+    for one in paper.experiments:
+        yield Text(place=f"the description of `{one.name}`", text=one.description or "")
     if paper.paper is not None:
         yield Text(place="the paper", text=paper_text(paper.paper, paper.folder))
 

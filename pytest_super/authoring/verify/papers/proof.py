@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Literal, TypeAlias, get_args
 from pytest_super.authoring.verify.gold_run import EXIT as EXIT_LINE
 from pytest_super.authoring.verify.papers.failures import failures_of
 from pytest_super.authoring.verify.papers.leaks import texts_of_task
-from pytest_super.authoring.verify.papers.runs import Trial
+from pytest_super.authoring.verify.papers.runs import UNCOMPILED, Trial
 from pytest_super.authoring.verify.papers.spreads import spreads_of
 from pytest_super.authoring.verify.papers.variations import propose
 from pytest_super.authoring.verify.texts import repository_texts
@@ -133,7 +133,7 @@ def common_trials(code: Originals, epochs: int, logs: Path) -> dict[Key, Trial]:
         for seed in range(epochs)
     }
     probes: dict[Key, Trial] = {
-        (PROBES, index): Trial(what="probes", files=code.with_probes(), commands=[one])
+        (PROBES, index): Trial(what="probes", files=code.with_probes(), commands=[one], seeds=UNCOMPILED)
         for index, one in enumerate(paper.experiments)
     }
     exits = Trial(what="exits", files=exiting, commands=paper.experiments)

@@ -38,6 +38,8 @@ if TYPE_CHECKING:
     """Contents by path in the repository."""
 
 MARK = ".executed"
+# Numba cannot compile a probe.
+UNCOMPILED = {"NUMBA_DISABLE_JIT": 1}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -82,8 +84,8 @@ def mark_names(paper: Task) -> Sequence[str]:
 
 def leave(mark: str) -> str:
     """A statement that makes an empty file next to the file in which it is."""
-    path = "__import__('os').path"
-    return f"open({path}.join({path}.dirname({path}.abspath(__file__)), {mark!r}), 'a').close()"
+    # Names such as `open` can be arguments of the function.
+    return f"__import__('pathlib').Path(__file__).with_name({mark!r}).touch()"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -94,7 +96,7 @@ class Trial:
     files: Files
     commands: Sequence[GradedCommand]
     seeds: Mapping[str, int] = field(default_factory=dict)
-    """Variables of the environment that seed random numbers."""
+    """Variables of the environment, such as seeds."""
     log: Path | None = None
     """Where what the commands print is kept, if anywhere."""
 
