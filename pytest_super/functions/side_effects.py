@@ -12,23 +12,23 @@ from pytest_super.functions.names import SEPARATOR
 from pytest_super.functions.source import PythonSource, SourceError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Collection, Iterator
     from pathlib import Path
 
     from pytest_super.functions.definitions import Function
 
 
-def side_effects(folder: Path, targets: Iterable[str]) -> dict[str, list[str]]:
+def side_effects(folder: Path, targets: Collection[str]) -> dict[str, list[str]]:
     """By target `self.x`, `parameter.x`, and `x` for a global; none for a region.
 
     Raises SourceError for a target that is not there.
     """
     sources: dict[str, PythonSource] = {}
     read: Counter[str] = Counter()
-    for path in folder.rglob("*.py"):
-        name = path.relative_to(folder).as_posix()
+    scripts = {target.partition(SEPARATOR)[0] for target in targets}
+    for name in {path.relative_to(folder).as_posix() for path in folder.rglob("*.py")} | scripts:
         with suppress(SourceError, OSError):
-            sources[name] = PythonSource.read(name, path.read_bytes())
+            sources[name] = PythonSource.read(name, (folder / name).read_bytes())
             read.update(names_read(sources[name].tree))
     found: dict[str, list[str]] = {}
     for target in targets:

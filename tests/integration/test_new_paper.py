@@ -137,11 +137,13 @@ class Fit:
 
 def test_a_description_has_the_state_that_a_body_sets_and_other_code_reads(folder: Path) -> None:
     (folder / "project/stats.py").write_text(STATE)
-    (folder / "project/run.py").write_text(
-        "import stats\none = stats.Fit()\none.fit([1, 2.5], one).report(one)\n"
+    # The name of a script needs no suffix.
+    (folder / "project/script").write_text(
+        "import stats\none = stats.Fit()\ndef go():\n    one.fit([1, 2.5], one).report(one)\ngo()\n"
     )
-    new("--command 'python run.py'")
+    new("--command 'python script' --target script::go --target stats.py::fit --target stats.py::report")
     assert {one["target"]: one.get("description") for one in written(folder)["functions"]} == {
+        "script::go": None,
         "stats.py::Fit.fit": "Sets `other.size`, `self.mean`, `total`.",
         "stats.py::Fit.report": None,
     }
