@@ -15,12 +15,13 @@ from pytest_super.authoring.paper_proposals import (
     candidates,
     common,
     digests_of,
-    numbers_in_output,
+    printed_in,
     redactions,
     regex_of,
     results_of,
 )
 from pytest_super.authoring.starter import write
+from pytest_super.authoring.verify.outcome import are_different
 from pytest_super.authoring.verify.papers.failures import failures_of
 from pytest_super.authoring.verify.papers.runs import UNCOMPILED, Runs, Trial, read_originals
 from pytest_super.errors import SuperError
@@ -38,7 +39,7 @@ from pytest_super.words import counted, printable_line
 
 if TYPE_CHECKING:
     from argparse import Namespace
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from pytest_super.authoring.paper_proposals import Values
     from pytest_super.authoring.verify.papers.runs import Originals
@@ -72,6 +73,9 @@ class Ran(NamedTuple):
     executed: set[str]
     """The targets of functions."""
     values: Values
+    hidden: int
+    """Number of values before the last one of their name."""
+    has_block: bool
 
 
 def write_paper(arguments: Namespace, start: Callable[[Task], ReadyKernel]) -> int:
@@ -85,6 +89,8 @@ def write_paper(arguments: Namespace, start: Callable[[Task], ReadyKernel]) -> i
     with LiveCommand(lambda: "running the original code"):
         draft = loaded(fields, output)
         ran = [ran_twice(one, read_originals(draft), new_runs(draft), regex) for one in draft.experiments]
+        if regex.block and not any(one.has_block for one in ran):
+            raise SuperError("--block matches nothing that the commands print")
         complete(fields, ran, regex, are_named=bool(arguments.targets))
         if arguments.paper:
             text = paper_text(PaperText(file=fields["paper"]["file"]), output.parent)
@@ -101,6 +107,8 @@ def write_paper(arguments: Namespace, start: Callable[[Task], ReadyKernel]) -> i
     values = counted(sum(len(one.values) for one in ran), "value")
     result = f"gold fails: {'; '.join(one.text for one in failures)}" if failures else "gold passes"
     print(printable_line(f"{output}: {counted(len(paper.functions), 'function')}, {values}; {result}"))
+    for line in doubts(ran):
+        print(printable_line(line))
     return 1 if failures else 0
 
 
@@ -189,12 +197,24 @@ def ran_twice(one: Experiment, code: Originals, runs: Runs, regex: RegexValue) -
         if missing := MISSING_MODULE.search("\n".join(texts)):
             hint = MISSING_PACKAGE.format(module=missing[1])
         raise SuperError(f"`{one.command}` fails with the original code: {failures[0].text}{hint}")
-    values = common([numbers_in_output(regex, text) for text in texts])
+    found = [printed_in(regex, text) for text in texts]
+    values = common([run.numbers for run in found])
     if not values:
-        raise SuperError(
-            f"`{one.command}` prints nothing that --pattern matches, but: {last_lines(texts[0])}"
+        but = last_lines(texts[0]) or "nothing at all"
+        raise SuperError(f"`{one.command}` prints nothing that --pattern matches, but: {but}")
+    executed = {code.paper.functions[place].target for place in outcomes[0].executed}
+    return Ran(executed, values, found[0].hidden, found[0].has_block)
+
+
+def doubts(ran: Sequence[Ran]) -> Iterator[str]:
+    """What a person must look at, a line each."""
+    if hidden := sum(one.hidden for one in ran):
+        yield (
+            f"{counted(hidden, 'value')} not taken, because a later one has the same name: --block, such as "
+            "'epoch \\d+', tells them apart"
         )
-    return Ran({code.paper.functions[place].target for place in outcomes[0].executed}, values)
+    if differing := [name for one in ran for name, found in one.values.items() if are_different(found)]:
+        yield f"other values in a second run, which sets the tolerance: {', '.join(differing)}"
 
 
 def complete(fields: dict[str, Any], ran: Sequence[Ran], regex: RegexValue, *, are_named: bool) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import posixpath
 import re
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pydantic import ValidationError
 
@@ -20,7 +20,7 @@ from pytest_super.functions.masking import mask_file
 from pytest_super.functions.names import SEPARATOR
 from pytest_super.functions.repository import masked_files
 from pytest_super.functions.source import PythonSource, SourceError
-from pytest_super.grading.values import named_values
+from pytest_super.grading.values import matches, named_values
 from pytest_super.metrics.distinctive import NUMBER, distinctive_values
 from pytest_super.metrics.numbers import is_number
 from pytest_super.sources.paper import REDACTED
@@ -37,9 +37,9 @@ if TYPE_CHECKING:
     """The numbers of an experiment by name, one for each run."""
 
 # `name: 0.5`, `name = [tensor(0.5)]`, `"name": 0.5`. A value can also be `nan`, `1,234.5`, a time or a
-# date, which are no numbers: else a part of it, or an earlier value, would count.
+# date, which are no numbers: else a part of it, or an earlier value, would count. Not the line of a warning.
 PATTERN = (
-    r"(?P<name>[A-Za-z][\w@%/. -]*?)\W? *[:=] *\[?(?:\w+\()?"
+    r"(?P<name>[A-Za-z][\w@%/. -]*?)(?<!\.py)(?<!Warning)\W? *[:=] *\[?(?:\w+\()?"
     r"(?P<value>[-+]?(?:(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?(?:[.,:_-]\d+)*|(?i:nan|inf)(?!\w)))"
 )
 LEAST_LINES = 3
@@ -102,14 +102,26 @@ def maskable(name: str, path: Path) -> Iterator[MaskedFunction]:
                     yield from mask_file(source, [one.name]).functions
 
 
-def numbers_in_output(regex: RegexValue, text: str) -> dict[str, float]:
-    """The last number with each name. Raises SuperError."""
+class Printed(NamedTuple):
+    """What a run has printed."""
+
+    numbers: dict[str, float]
+    """The last one of each name."""
+    hidden: int
+    """Number of values before the last one of their name."""
+    has_block: bool
+
+
+def printed_in(regex: RegexValue, text: str) -> Printed:
+    """Raises SuperError."""
     try:
-        found = {name: read(value or "") for name, value in named_values(regex, text)}
+        found = [(name, read(value or "")) for name, value in named_values(regex, text)]
+        has_block = bool(regex.block and next(matches(regex.block, text), None))
     except TimeoutError:
         raise SuperError("the search for values takes too long: simplify --pattern and --block") from None
-    numbers = {name: as_number(one) if isinstance(one, str) else one for name, one in found.items()}
-    return {name: value for name, value in numbers.items() if is_number(value)}
+    last = {name: as_number(one) if isinstance(one, str) else one for name, one in found}
+    numbers = {name: value for name, value in last.items() if is_number(value)}
+    return Printed(numbers, len(found) - len(last), has_block)
 
 
 def common(runs: Sequence[Mapping[str, float]]) -> Values:

@@ -41,7 +41,9 @@ def add_arguments(parser: ArgumentParser) -> None:
     new.add_argument(
         "--pattern", metavar="REGEX", help="with groups `name` and `value` (default: `name: 1`, `name = 1`)"
     )
-    new.add_argument("--block", metavar="REGEX", help="its last match before a value begins the value's name")
+    new.add_argument(
+        "--block", metavar="REGEX", help="finds headings: a value's name begins with the last one before it"
+    )
     new.add_argument(
         "--timeout", type=amount, metavar="SECONDS", help="how long a command can run (default: 600)"
     )

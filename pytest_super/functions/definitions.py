@@ -91,5 +91,5 @@ def find(source: PythonSource, name: str, among: Sequence[Definition]) -> Defini
         return found[0]
     if found:
         raise SourceError(f"{source.name}: `{name}` is not unique; it can be {named(found)}")
-    hint = did_you_mean(name, [one.name for one in among], most=3)
+    hint = did_you_mean(name, [one.name for one in among] + [bare_name(one) for one in among], most=3)
     raise SourceError(f"{source.name}: there is no function `{name}` in it{hint}")

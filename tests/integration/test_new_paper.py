@@ -79,7 +79,12 @@ def test_a_task_states_what_the_original_code_executes_and_prints(
 ) -> None:
     (folder / "paper.md").write_text("The mean is 3.25, in 12 of 97.5 %, and the total is 9.750.\n")
     new("--command 'python run.py mean' --command 'python run.py total' --paper paper.md")
-    assert "project.task.yaml: 2 functions, 9 values; gold passes" in capsys.readouterr().out
+    assert capsys.readouterr().out.splitlines() == [
+        "project.task.yaml: 2 functions, 9 values; gold passes",
+        "1 value not taken, because a later one has the same name: --block, such as 'epoch \\d+', tells them "
+        "apart",
+        "other values in a second run, which sets the tolerance: noise, noise",
+    ]
     task = written(folder)
     targets = ["stats.py::Mean.of", "stats.py::total"]
     masked = masked_files(folder / "project", targets)["stats.py"].functions
@@ -113,6 +118,14 @@ def test_targets_pattern_block_and_packages_are_those_of_the_user(folder: Path) 
     assert experiment["timeout"] == 900
     assert experiment["result"][0]["expected"] == {"started total": 9.75}
     assert task["sandbox"] == {"packages": ["pip"]}
+
+
+def test_the_line_of_a_warning_is_no_value(folder: Path) -> None:
+    warning = "print('src/stats.py:408: UserWarning: 7 of 9')\n"
+    (folder / "project/run.py").write_text(f"{warning}{RUN}")
+    new("--command 'python run.py mean'")
+    values = [name for one in written(folder)["experiments"][0]["result"] for name in one["expected"]]
+    assert sorted(values) == ["mean", "noise", "none", "version"]
 
 
 STATE = """\
@@ -258,6 +271,8 @@ def test_a_file_is_overwritten_only_by_force(folder: Path, capsys: pytest.Captur
         ("--command 'python run.py mean' --pattern 'x(.*)'", "needs the groups `name` and `value`"),
         ("--command 'python run.py mean' --pattern '('", "--pattern or --block: it is not a regular expr"),
         ("--command 'echo nothing here'", "prints nothing that --pattern matches, but: nothing here"),
+        ("--command true", "prints nothing that --pattern matches, but: nothing at all"),
+        ("--command 'python run.py mean' --block slope", "--block matches nothing that the commands print"),
         ("--command 'echo a: 1'", "executes no function of project to mask: --target names one"),
         (
             "--command 'python stats.py run.py'",
