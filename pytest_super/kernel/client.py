@@ -217,7 +217,7 @@ class Kernel:
         return self.wait_for_program(timeout)
 
     def wait_for_program(self, timeout: float) -> CellResult:
-        """Continue to wait for a program that timed out. The result has its output since the last one."""
+        """Continue to wait for a program that timed out. The result has all its output."""
         return self._with_reports(self._live.link.programs.wait(timeout))
 
     def pass_on_variables(self) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-import time
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -27,7 +26,7 @@ if TYPE_CHECKING:
 
 READ_SIZE = 2**18
 PING_SECONDS = 5.0
-# A bridge that sends nothing for this long, not even a pong, hangs: we give its sandbox up.
+# A bridge that for this long sends nothing, not even a pong, or reads nothing hangs: we give its sandbox up.
 SILENCE_SECONDS = 60.0
 # The bridge gives us up after this time. A host process that is suspended (Ctrl-Z) for less finds it alive.
 OWN_SILENCE_SECONDS = 300.0
@@ -52,7 +51,8 @@ class Connection:
         self._on_end = on_end
         self._sending = threading.Lock()
         self._ended = threading.Event()
-        self._last_received = time.monotonic()
+        # Waits of `_watch` since something was received, and since something was sent.
+        self._silent = self._blocked = 0
         self._why = ""
         self._threads = [
             threading.Thread(target=work, name=f"super-kernel-{work.__name__.strip('_')}", daemon=True)
@@ -68,6 +68,7 @@ class Connection:
         try:
             with self._sending:
                 self._stream.write(data)
+                self._blocked = 0
         except (OSError, ValueError):
             return
 
@@ -97,7 +98,7 @@ class Connection:
         decoder = frames.Decoder()
         try:
             while data := self._stream.read(READ_SIZE):
-                self._last_received = time.monotonic()
+                self._silent = 0
                 for channel, parts in decoder.feed(data):
                     self._on_frame(channel, parts)
         except frames.BrokenFrame as error:
@@ -114,9 +115,14 @@ class Connection:
             self.send_control("ping", silence=OWN_SILENCE_SECONDS)
 
     def _watch(self) -> None:
-        """Give up a silent sandbox. Not part of `_ping`, because a stopped bridge blocks every send."""
+        """Give up a silent sandbox. Not part of `_ping`, because a stopped bridge blocks every send.
+
+        Counts its own waits: by the clock, every sandbox would be silent once we were suspended.
+        """
         while not self._ended.wait(PING_SECONDS):
-            if time.monotonic() - self._last_received > SILENCE_SECONDS:
+            self._silent += 1
+            self._blocked += 1
+            if max(self._silent, self._blocked) * PING_SECONDS > SILENCE_SECONDS:
                 self.give_up(f"the sandbox did not answer for {SILENCE_SECONDS:.0f} seconds")
                 return
 

@@ -68,7 +68,7 @@ class ProgramChannel:
             assert program is not None, "no program runs"
             self._changed.wait_for(lambda: program.is_over or self._has_ended, seconds)
             is_lost = self._has_ended and not program.is_over
-            if program.is_over:
+            if program.is_over or is_lost:
                 self._stop()
         self._listeners.raise_error()
         if is_lost:

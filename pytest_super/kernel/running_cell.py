@@ -71,14 +71,13 @@ class Running:
         return (now if self._ended is None else self._ended) - self._started
 
     def result(self, outcome: Outcome, detail: str, now: float) -> CellResult:
-        """The result with the output since the last result. The next result does not contain it."""
-        output, self._output = self._output, CellOutput()
-        outputs = output.outputs()
+        """The result with the output so far."""
+        outputs = self._output.outputs()
         return CellResult(
             outcome=outcome,
             text=readable(outputs),
             outputs=outputs,
-            omitted=output.omitted,
+            omitted=self._output.omitted,
             detail=detail,
             seconds=self.seconds(now),
         )
@@ -147,6 +146,12 @@ class RunningCell(Running):
         for name in ("user_expressions", "value", "data", "text/plain"):
             found = found and found[name]
         return found or None
+
+    def result(self, outcome: Outcome, detail: str, now: float) -> CellResult:
+        """The result with the output since the last result."""
+        result = super().result(outcome, detail, now)
+        self._output = CellOutput()
+        return result
 
     def outcome(self, *, while_interrupting: bool) -> tuple[Outcome, str]:
         """How the cell ended and why; call it once the cell is over."""

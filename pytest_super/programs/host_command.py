@@ -14,6 +14,7 @@ from pytest_super.errors import InfrastructureError
 from pytest_super.kernel.cell import CellResult, Outcome
 from pytest_super.kernel.inside.filework import open_regular
 from pytest_super.kernel.inside.processes import remove_tree
+from pytest_super.kernel.output import readable
 from pytest_super.model.protocols import registry
 from pytest_super.programs import command as inside
 from pytest_super.programs.answer import AnswerReader
@@ -26,12 +27,7 @@ from pytest_super.programs.trial_endpoint import TRIAL, TrialEndpoint
 from pytest_super.programs.trial_server import TrialServer
 from pytest_super.redaction import is_secret
 from pytest_super.store.trajectory import PROGRAM_BESIDE, Action
-from pytest_super.trial.program import (
-    ProgramResult,
-    exit_note,
-    with_exit_code,
-    with_output,
-)
+from pytest_super.trial.program import ProgramResult, exit_note, with_exit_code
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -119,7 +115,8 @@ def observation(
     Raises InfrastructureError if the program could not start.
     """
     outcome = Outcome.OK if trial.submitted else Outcome.INTERRUPTED
-    result = with_output(CellResult(outcome=outcome), program.output)
+    output, outputs = program.output, program.output.outputs()
+    result = CellResult(outcome=outcome, text=readable(outputs), outputs=outputs, omitted=output.omitted)
     if code is None:
         note = lines(endpoint.note, end_note(trial.stop_reason))
         return ProgramResult(result=result, note=note).observation, outcome

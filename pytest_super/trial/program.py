@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from pytest_super.kernel.cell import CellResult, Outcome
-from pytest_super.kernel.output import CellOutput, output_text
 from pytest_super.trial.observation import observation_of, shown_output
 from pytest_super.words import exit_words
 
@@ -62,7 +61,6 @@ class Program:
         self._kernel = kernel
         self._budget = budget
         self._endpoint = None if model is None else endpoint_of(model, budget, on_call)
-        self._output = CellOutput()
         self._processes: dict[int, ObservedProcess] | None = None
         self._dropped: Counter[str] = Counter()
 
@@ -126,16 +124,18 @@ class Program:
             # The last report of each tells most.
             self._processes = (self._processes or {}) | {it.number: it for it in result.processes}
         self._dropped.update(result.dropped)
-        for output in result.outputs:
-            self._output.add(*as_message(output))
 
     def _killed(self, result: CellResult) -> ProgramResult:
         """Kill every process in the sandbox, because the trial is over."""
         spent = self._spent
         self._kernel.require_running()
         if result.outcome is not Outcome.SANDBOX_LOST:
-            result = replace(result, outcome=Outcome.INTERRUPTED)
             self._kernel.restart(timeout=KILL_SECONDS)
+            if result.is_running:
+                # The listener is told nothing after the end of the program.
+                result = self._kernel.wait_for_program(KILL_SECONDS)
+                self._take(result)
+            result = replace(result, outcome=Outcome.INTERRUPTED)
         note = self._note(f"[The program was ended: {spent} spent.]")
         why = self._endpoint.why_spent if self._endpoint else ""
         return ProgramResult(result=self._whole(result), note=note, spent=spent, why_spent=why)
@@ -153,7 +153,7 @@ class Program:
 
     def _whole(self, result: CellResult) -> CellResult:
         processes = None if self._processes is None else list(self._processes.values())
-        return replace(with_output(result, self._output), processes=processes, dropped=dict(self._dropped))
+        return replace(result, processes=processes, dropped=dict(self._dropped))
 
     def _note(self, how: str) -> str:
         """The note on the end, after a note on refused requests to the model."""
@@ -167,12 +167,6 @@ def endpoint_of(model: Model, budget: Budget, on_call: OnCall) -> ModelEndpoint:
     return ModelEndpoint(model, budget, on_call)
 
 
-def with_output(result: CellResult, output: CellOutput) -> CellResult:
-    """The result with a program's output."""
-    outputs = output.outputs()
-    return replace(result, outputs=outputs, text="".join(map(output_text, outputs)), omitted=output.omitted)
-
-
 def with_exit_code(result: CellResult, code: int) -> CellResult:
     """The result with a program's exit code, which is -N for the signal N."""
     return replace(result, outcome=Outcome.ERROR if code else Outcome.OK, detail=exit_words(code))
@@ -181,8 +175,3 @@ def with_exit_code(result: CellResult, code: int) -> CellResult:
 def exit_note(code: int) -> str:
     why = ": a command was not found" if code == NOT_FOUND else ""
     return f"[The program ended with {exit_words(code)}{why}.]"
-
-
-def as_message(output: dict[str, Any]) -> tuple[str, dict[str, Any]]:
-    """The kernel message from which the output was made."""
-    return output["output_type"], {name: value for name, value in output.items() if name != "output_type"}

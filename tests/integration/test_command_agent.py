@@ -273,6 +273,14 @@ def test_gigabytes_of_output_are_cut_in_the_middle(project: CommandProject) -> N
     assert len(observation) < 500_000
 
 
+def test_what_is_left_out_of_a_programs_output_is_counted(project: CommandProject) -> None:
+    project.add_task()
+    project.run("head -c 3000000 /dev/zero | tr '\\0' x")
+    step = project.steps()[0]
+    shown = sum(output["text"].count("x") for output in step["outputs"])
+    assert shown + step["omitted_characters"] == 3_000_000
+
+
 @pytest.mark.slow
 def test_a_program_that_does_not_end_is_killed_when_compute_is_spent(project: CommandProject) -> None:
     project.add_task("a", limits={"compute": 2})

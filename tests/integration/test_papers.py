@@ -309,6 +309,16 @@ def test_a_stub_and_a_broken_file_are_misses(project: pytest.Pytester, agent: st
     assert names == ["averages", "spread"]
 
 
+@pytest.mark.slow
+def test_a_body_that_prints_for_ever_is_a_miss_of_each_command(project: pytest.Pytester) -> None:
+    experiments = [{**one, "timeout": 1} for one in PAPER["experiments"]]
+    write(project.path, pre_execute=[], experiments=experiments)
+    (project.path / "bodies.txt").write_text("while True: print('x' * 1000)\n")
+    row = run(project, "agents:Bodies", "stats.task.yaml::2205.00048_0")["0"]
+    assert (row["error"], row["solved"]) == (None, False)
+    assert {one["why"] for one in row["graded"]} == {"the grader's command did not end within 1 s"}
+
+
 @pytest.mark.parametrize(
     ("code", "why"),
     [

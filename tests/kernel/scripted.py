@@ -62,6 +62,10 @@ class ScriptedBridge:
         for channel, parts in self._decoder.feed(rest):
             self._hear(channel, parts)
 
+    @property
+    def is_closed(self) -> bool:
+        return self._closed.is_set()
+
     def close(self) -> None:
         self._closed.set()
         self._outgoing.put(b"")

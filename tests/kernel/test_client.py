@@ -292,6 +292,28 @@ def test_a_sandbox_that_says_nothing_is_given_up(
         assert "did not answer" in result.detail
 
 
+class Talkative(ScriptedBridge):
+    """Sends pongs for ever, also once it reads nothing any more."""
+
+    def read(self, size: int) -> bytes:
+        if not self.has_blocked.is_set() or self.is_closed:
+            return super().read(size)
+        time.sleep(0.01)
+        return frames.encode_control("pong")
+
+
+def test_a_sandbox_that_talks_but_reads_nothing_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(link, "SILENCE_SECONDS", 0.2)
+    monkeypatch.setattr(link, "PING_SECONDS", 0.05)
+    bridge = Talkative(do_nothing)
+    with started(bridge) as kernel:
+        bridge.stop()
+        assert bridge.has_blocked.wait(30)
+        # Wakes the reader, which waits for data.
+        bridge.tell("pong")
+        assert kernel.execute("1", timeout=30).outcome is Outcome.SANDBOX_LOST
+
+
 def test_an_engine_that_fails_is_the_cause_of_silence(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(link, "SILENCE_SECONDS", 0.2)
     monkeypatch.setattr(link, "PING_SECONDS", 0.05)

@@ -219,6 +219,30 @@ def test_a_host_that_is_stopped_for_too_long_leaves_nothing(run: str) -> None:
         assert until(lambda: not processes_of(marker, workdir))
 
 
+SUSPENDED = """
+import sys
+from pytest_super.kernel import link
+from pytest_super.kernel.conformance.support import started
+from pytest_super.kernel.providers.local import LocalSandbox
+link.SILENCE_SECONDS, link.PING_SECONDS = 1.0, 0.25
+with started(LocalSandbox(run=sys.argv[1])) as kernel:
+    print("ready", flush=True)
+    input()
+    print(kernel.execute("print('goes on')").text, end="")
+"""
+
+
+def test_a_host_that_was_suspended_finds_its_sandbox_alive(run: str) -> None:
+    command = [sys.executable, "-c", SUSPENDED, run]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as host:
+        assert host.stdout is not None
+        assert host.stdout.readline() == "ready\n"
+        host.send_signal(signal.SIGSTOP)
+        time.sleep(2)
+        host.send_signal(signal.SIGCONT)
+        assert host.communicate("\n", timeout=60)[0] == "goes on\n"
+
+
 KILLED = "ended with exit code 3: the bridge was killed by signal 9"
 
 

@@ -11,7 +11,7 @@ import pytest
 
 from pytest_super.kernel.cell import CellResult, Outcome
 from pytest_super.kernel.client import Kernel
-from pytest_super.kernel.conformance.support import printed, until
+from pytest_super.kernel.conformance.support import printed, started, until
 from pytest_super.tasks.sandbox_spec import SandboxSpec
 
 if TYPE_CHECKING:
@@ -69,6 +69,16 @@ def test_a_program_needs_no_kernel_and_the_first_cell_starts_it(sandbox_factory:
         assert run(kernel, f"{CHILDREN}; pwd").text == f"2\n{kernel.workdir}/sub\n"
 
 
+def test_programs_have_the_kernels_variables_and_need_no_proxy_for_the_model(
+    sandbox_factory: SandboxFactory,
+) -> None:
+    with started(sandbox_factory(SandboxSpec(env={"NO_PROXY": "example.org"}))) as kernel:
+        printed(kernel, "import os; os.environ['ADDED'] = 'by a cell'")
+        kernel.pass_on_variables()
+        result = run(kernel, 'echo "$ADDED, $NO_PROXY, $no_proxy"')
+        assert result.text == "by a cell, example.org,127.0.0.1, example.org,127.0.0.1\n"
+
+
 def test_a_program_that_was_not_started_says_why(shared_kernel: Kernel) -> None:
     result = run(shared_kernel, "echo \0")
     assert (result.outcome, result.exit_code) == (Outcome.ERROR, None)
@@ -81,7 +91,7 @@ def test_a_program_that_timed_out_runs_until_everything_is_killed(sandbox_factor
         first = run(kernel, "echo begun; sleep 0.6; echo ended > end; sleep 60", timeout=0.3)
         assert (first.outcome, first.text) == (Outcome.TIMED_OUT, "begun\n")
         second = kernel.wait_for_program(0.6)
-        assert (second.outcome, second.text, second.exit_code) == (Outcome.TIMED_OUT, "", None)
+        assert (second.outcome, second.text, second.exit_code) == (Outcome.TIMED_OUT, "begun\n", None)
         assert kernel.files.read("end") == b"ended\n"
         assert 0.8 < kernel.busy_seconds < 30
         kernel.kill()
@@ -92,11 +102,14 @@ def test_a_program_that_timed_out_runs_until_everything_is_killed(sandbox_factor
 def test_a_program_ends_before_the_processes_that_it_leaves_running(sandbox_factory: SandboxFactory) -> None:
     with without_kernel(sandbox_factory) as kernel:
         began = time.monotonic()
-        result = run(kernel, "(sleep 0.5; echo late > late; sleep 60) & echo done")
+        # More than a pipe holds, and also after the next program.
+        late = "head -c 300000 /dev/zero && echo late > late"
+        result = run(kernel, f"(sleep 0.5; {late}; sleep 60) & echo done")
         assert (result.outcome, result.text) == (Outcome.OK, "done\n")
         assert run(kernel, "yes & echo $!").outcome is Outcome.OK
         assert time.monotonic() - began < 30
         assert until(lambda: "late" in {file.name for file in kernel.files.entries()})
+        assert "\0" not in run(kernel, "echo next").text
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="looks into /proc")
@@ -126,6 +139,9 @@ def test_a_lost_sandbox_ends_a_program(sandbox_factory: SandboxFactory, remains:
         result = run(kernel, "echo last; sleep 0.3; kill -9 $PPID; sleep 60")
         assert (result.outcome, result.text, result.exit_code) == (Outcome.SANDBOX_LOST, "last\n", None)
         assert run(kernel, "true").outcome is Outcome.SANDBOX_LOST
+        busy = kernel.busy_seconds
+        time.sleep(0.01)
+        assert kernel.busy_seconds == busy
     finally:
         kernel.close()
     assert remains(sandbox) == []

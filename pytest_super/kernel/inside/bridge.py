@@ -70,7 +70,8 @@ class Bridge:
         for source in (self._input, self._wake):
             self._poller.register(source, zmq.POLLIN)
         self._kernel = None if kernel is None else self._connected(kernel)
-        self._program: ProgramRun | None = None
+        # The last one, and those before it that have left processes that can still write.
+        self._programs: list[ProgramRun] = []
 
     def run(self) -> None:
         """Forward messages until the host is gone."""
@@ -87,8 +88,7 @@ class Bridge:
     def _running(self) -> Iterator[KernelConnection | ProgramRun]:
         if self._kernel is not None:
             yield self._kernel
-        if self._program is not None:
-            yield self._program
+        yield from self._programs
 
     def _send_control(self, op: str, **fields: Any) -> None:
         self._outbox.put(frames.encode_control(op, **fields))
@@ -197,12 +197,11 @@ class Bridge:
         self._send_control("started", key=kernel.key)
 
     def _on_program(self, given: bytes, id: int) -> None:
-        if self._program is not None:
-            self._program.close()
-        self._program = ProgramRun(id, self._poller, self._outbox)
-        self._program.start(**json.loads(given), folder=self._directory())
+        program = ProgramRun(id, self._poller, self._outbox)
+        self._programs = [*(one for one in self._programs if one.give_up()), program]
+        program.start(**json.loads(given), folder=self._directory())
         if self._is_stopped:
-            self._program.stop()
+            program.stop()
 
     def _on_data(self, payload: bytes) -> None:
         self._files.receive(payload)

@@ -2,12 +2,8 @@
 
 A frame is a channel (one byte), the length of its body (four bytes, big-endian) and the body. The body is a
 sequence of parts, each after its own length. SHELL and IOPUB carry Jupyter's signed messages unchanged.
-CONTROL carries our own: a JSON object with `op`, then at most one part of bytes:
-
-    to the sandbox  ping, interrupt, kernel, restart, program, observe, read, list, resolve, search, write,
-                    upload, data, end, listen, call
-    to the host     hello, pong, died, started, printed, ended, process, observed, data, more, done, failed,
-                    listening, call
+CONTROL carries our own: a JSON object with `op`, then at most one part of bytes. `bridge` handles
+those to the sandbox, `schema.CONTROL` lists those to the host.
 """
 
 from __future__ import annotations

@@ -22,7 +22,11 @@ LEFT_IN_PIPE = 2**20
 
 
 class ProgramRun:
-    """Puts what the program prints into the outbox; while that is full, the program's pipe is not read."""
+    """Puts what the program prints into the outbox; while that is full, the program's pipe is not read.
+
+    What is printed after its end, by processes that it has left running, is read and discarded: a full or a
+    closed pipe would stop them.
+    """
 
     def __init__(self, number: int, poller: Any, outbox: Outbox) -> None:
         self._number = number
@@ -32,7 +36,7 @@ class ProgramRun:
         self._status: int | None = None
         self._is_over = False
         self._left = LEFT_IN_PIPE
-        self._has_more = False
+        self._has_more = self._has_no_writers = False
         self._pipe, self._end_of_program = os.pipe()
         os.set_blocking(self._pipe, False)
 
@@ -59,8 +63,6 @@ class ProgramRun:
         return 0 if self._has_more and not self._outbox.is_full else most
 
     def handle(self, _ready: dict[Any, int]) -> None:
-        if self._is_over:
-            return
         self._has_more = True
         for _ in range(PIECES_AT_ONCE):
             if self._outbox.is_full:
@@ -68,14 +70,15 @@ class ProgramRun:
             if not self._forward():
                 self._has_more = False
                 break
-        if self._status is not None and not (self._has_more and self._left > 0):
-            self._end(self._status)
+        if self._status is not None and not self._is_over and not (self._has_more and self._left > 0):
+            self._is_over = True
+            self._tell("ended", status=self._status)
 
     def stop(self) -> None:
         self._stop_polling()
 
     def go_on(self) -> None:
-        if not self._is_over:
+        if not self._has_no_writers:
             self._poller.register(self._pipe, zmq.POLLIN)
 
     def record_end(self, ended: dict[int, int]) -> None:
@@ -83,10 +86,12 @@ class ProgramRun:
         if self._status is None:
             self._status = ended.get(self._pid)
 
-    def close(self) -> None:
-        """Processes that the program has left running can write no more."""
-        self._stop_polling()
-        os.close(self._pipe)
+    def give_up(self) -> bool:
+        """The host waits for it no more. Returns whether processes can still write."""
+        self._is_over = True
+        if self._has_no_writers:
+            os.close(self._pipe)
+        return not self._has_no_writers
 
     def _forward(self) -> bool:
         """Whether there was something to read."""
@@ -96,17 +101,14 @@ class ProgramRun:
             return False
         if not data:
             # Without writers it is always ready, so polling it would spin.
+            self._has_no_writers = True
             self._stop_polling()
             return False
         if self._status is not None:
             self._left -= len(data)
-        self._tell("printed", data)
+        if not self._is_over:
+            self._tell("printed", data)
         return True
-
-    def _end(self, status: int) -> None:
-        self._is_over, self._has_more = True, False
-        self._stop_polling()
-        self._tell("ended", status=status)
 
     def _tell(self, op: str, payload: bytes = b"", **fields: Any) -> None:
         self._outbox.put(frames.encode_control(op, payload, id=self._number, **fields))
@@ -145,6 +147,7 @@ def spawn(command: str, environment: dict[str, str], folder: str, output: int) -
 
 def with_model_at_hand(environment: dict[str, str]) -> dict[str, str]:
     """The variables of a program: ours, and `environment`. The model on the loopback needs no proxy."""
-    names = ("NO_PROXY", "no_proxy")
-    near = ",".join(filter(None, [next(filter(None, map(os.environ.get, names)), ""), "127.0.0.1"]))
-    return {**os.environ, **dict.fromkeys(names, near), **environment}
+    # Together: `environment` can have the kernel's own NO_PROXY.
+    variables, names = {**os.environ, **environment}, ("NO_PROXY", "no_proxy")
+    near = ",".join(filter(None, [next(filter(None, map(variables.get, names)), ""), "127.0.0.1"]))
+    return {**variables, **dict.fromkeys(names, near)}
