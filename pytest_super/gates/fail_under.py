@@ -81,4 +81,4 @@ def bound_of(given: str, text: str) -> float:
     try:
         return number(text)
     except ValueError:
-        raise SuperError(f"{given}: {text!r} is not a number") from None
+        raise SuperError(f"{given}: must be NUMBER, NAME:NUMBER or NAME<NUMBER") from None
