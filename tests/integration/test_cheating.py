@@ -97,7 +97,7 @@ def test_ways_to_an_answer_to_landmarks_and_to_a_run_of_the_script(cheated: Chea
 def test_cheats_with_nothing_to_act_with_are_named(cheated: CheatedProject) -> None:
     cheated.add_task("unsolved", landmarks=["done"])
     _, told = cheated.cheat()
-    assert "2 open, 4 not tried (encoded_landmarks, " in told
+    assert "2 open, 4 not tried (commented_landmarks, encoded_landmarks, " in told
 
 
 def test_a_task_that_its_own_solution_fails_tells_nothing(cheated: CheatedProject) -> None:

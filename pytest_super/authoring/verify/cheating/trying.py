@@ -81,7 +81,9 @@ def try_cheats(tasks: Sequence[Task], options: Sequence[str], directory: Path) -
         return Trying(tried=[], untried=untried)
     chosen = [names[id] for id in tries]
     run = run_tries(PLUGIN, [f"--super-agent={PLUGIN}:honest", *options, *chosen], tries, directory)
-    return Trying(tried=[tried_by(result, tries) for result in last_results(run)], untried=untried)
+    tried = [tried_by(result, tries) for result in last_results(run)]
+    # Not in the order in which the trials ended.
+    return Trying(tried=sorted(tried, key=lambda one: (one.task, one.cheat.name)), untried=untried)
 
 
 def why_untried(gold: TrialResult) -> str:
