@@ -36,8 +36,8 @@ if TYPE_CHECKING:
     Values = dict[str, list[float]]
     """The numbers of an experiment by name, one for each run."""
 
-# `name: 0.5`, `name = [tensor(0.5)]`, `"name": 0.5`. A value can also be `nan`, `1,234.5`, a time or a
-# date, which are no numbers: else a part of it, or an earlier value, would count. Not the line of a warning.
+# `name: 0.5`, `name = [tensor(0.5)]`, `"name": 0.5`, but not `loop.py:40: UserWarning: 3`. Times, dates,
+# `nan` and `1,234.5` match too, and are dropped later: without that, a part of them would be a value.
 PATTERN = (
     r"(?P<name>[A-Za-z][\w@%/. -]*?)(?<!\.py)(?<!Warning)\W? *[:=] *\[?(?:\w+\()?"
     r"(?P<value>[-+]?(?:(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?(?:[.,:_-]\d+)*|(?i:nan|inf)(?!\w)))"

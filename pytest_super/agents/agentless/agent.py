@@ -64,7 +64,7 @@ class AgentlessAgent:
         printed = clipped("\n\n".join(outputs), OUTPUT_CHARACTERS)
         answer = self._ask(trial, "\n\n".join([trial.task.query, printed, REPORT]))
         text = last_block(answer)
-        # A report that is no JSON is scored as far as it can be read.
+        # A report that is not JSON is scored as far as it can be read.
         return loaded(text, text)
 
     def _ask(self, trial: Trial, text: str) -> str:
