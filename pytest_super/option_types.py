@@ -20,12 +20,20 @@ def positive(text: str) -> int:
     return number
 
 
-def machines(text: str) -> int:
-    """How many workers the cluster runs: there is one kind of machines."""
+def machines(text: str) -> tuple[str, ...]:
+    """The machine of each worker: `slurm`, or an address for ssh."""
     kind, colon, count = text.partition(":")
-    if kind != "slurm" or not colon:
-        raise ValueError("must be slurm:N, such as slurm:6: there is no other kind of machines")
-    return positive(count)
+    if kind == "slurm" and colon:
+        return ("slurm",) * positive(count)
+    found: list[str] = []
+    for one in text.split(","):
+        named = re.fullmatch(r"(?:(\d+)\*)?(ssh://[^/\s]+)", one.strip())
+        if named is None:
+            raise ValueError(
+                "must be slurm:N, such as slurm:6, or machines such as 4*ssh://a,4*ssh://me@b:22"
+            )
+        found += [named[2]] * positive(named[1] or "1")
+    return tuple(found)
 
 
 def arguments(text: str) -> tuple[str, ...]:

@@ -191,13 +191,13 @@ GROUPS = {
             "`pytest-super image build --unpack` has written, for bubblewrap.",
         ),
         Option(
-            "machines=slurm:N",
-            "Run trials in N workers on the nodes of a Slurm cluster, in place of -n.",
+            "machines=slurm:N|N*ssh://HOST,…",
+            "Run trials in N workers on the nodes of a Slurm cluster, or on each machine, in place of -n.",
             parse=option_types.machines,
         ),
         Option(
             "srun=WORDS",
-            "Options of srun for these workers, such as '--partition=gpu --time=2:00:00 --mem=4G'.",
+            "Options of srun for these workers, such as '--partition=gpu --time=2:00:00 --mem=6G'.",
             parse=option_types.arguments,
         ),
         Option(

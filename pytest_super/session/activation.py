@@ -38,10 +38,10 @@ def activate(config: pytest.Config) -> None:
     scoring = read_scoring(config, settings)
     if not is_worker(config):
         if settings.machines and not config.option.collectonly:
-            # Not at the top: most runs have no cluster.
-            from pytest_super.session.slurm import use_slurm
+            # Not at the top: most runs have one machine.
+            from pytest_super.session.machines import use_machines
 
-            use_slurm(config, settings.machines, settings.srun)
+            use_machines(config, settings.machines, settings.srun)
         refuse_dist_modes(config)
         refuse_rerun_options(config)
         refuse_unknown_agent(config, settings.agent)

@@ -63,7 +63,7 @@ class Settings:
     """The share of the trials that can be errors; None if any error fails the run."""
     scoring: str
     keep: str
-    machines: int | None
+    machines: tuple[str, ...] | None
     """How many workers a Slurm cluster runs; None for workers of this machine."""
     srun: tuple[str, ...]
     """The user's options for the jobs of these workers."""

@@ -1,4 +1,4 @@
-"""Workers on the nodes of a Slurm cluster: `--super-machines=slurm:N` in the options of xdist."""
+"""Workers on the nodes of a Slurm cluster."""
 
 from __future__ import annotations
 
@@ -23,23 +23,6 @@ if TYPE_CHECKING:
 PATIENCE = 60.0
 # Without --unbuffered, `srun` holds back the workers' messages, and the run hangs.
 WORKER = ("--unbuffered", "--exact", "--nodes=1", "--ntasks=1")
-
-
-def use_slurm(config: pytest.Config, workers: int, words: Sequence[str]) -> None:
-    """Have xdist start so many workers. `words` are options of their jobs. Raises pytest.UsageError."""
-    flag = f"--super-machines=slurm:{workers}"
-    if config.getoption("tx", None) or config.getoption("numprocesses", None):
-        raise pytest.UsageError(f"{flag} starts the workers: leave out -n and --tx")
-    if not config.pluginmanager.hasplugin("xdist"):
-        raise pytest.UsageError(f"{flag} needs pytest-xdist, which is disabled")
-    if missing := [name for name in ("salloc", "srun") if shutil.which(name) is None]:
-        raise pytest.UsageError(
-            f"{flag}: the program {missing[0]} is missing here: run pytest on a login node"
-        )
-    config.option.tx = [f"popen//python={command(words)}"] * workers
-    if config.option.dist == "no":
-        config.option.dist = "load"
-    config.pluginmanager.register(SlurmWorkers(words), "super-slurm")
 
 
 def command(words: Sequence[str]) -> str:
@@ -85,6 +68,11 @@ class SlurmWorkers:
     """
 
     def __init__(self, words: Sequence[str]) -> None:
+        """`words` are options of the jobs. Raises pytest.UsageError."""
+        if missing := [name for name in ("salloc", "srun") if shutil.which(name) is None]:
+            raise pytest.UsageError(
+                f"--super-machines: the program {missing[0]} is missing here: run pytest on a login node"
+            )
         self.words = words
         self.jobs: list[Job] = []
 
@@ -94,6 +82,8 @@ class SlurmWorkers:
         """Start the workers for which there are nodes. Raises pytest.UsageError."""
         # Within a job, workers are its steps.
         if "SLURM_JOB_ID" in os.environ:
+            for spec in specs:
+                spec.python = command(self.words)
             return
         self.jobs = [Job(self.words) for _ in specs]
         self.wait(config.pluginmanager.getplugin("terminalreporter"))

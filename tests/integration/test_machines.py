@@ -14,8 +14,11 @@ from pytest_super.kernel.providers.registry import find_provider
 from pytest_super.kernel.providers.unpacked_image import RECORD, UnpackedImage
 from pytest_super.kernel.sandbox import SandboxSettings
 from pytest_super.session import slurm
+from tests.docker.own_engine import ssh_server
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from tests.integration.conftest import Project
 
 # It grants as many jobs as there are nodes. The others wait.
@@ -113,12 +116,12 @@ def test_within_a_job_workers_are_its_steps(cluster: Project, monkeypatch: pytes
         ),
         (
             ["--super-machines=ssh:2"],
-            "--super-machines=ssh:2: must be slurm:N, such as slurm:6: there is no*",
+            "--super-machines=ssh:2: must be slurm:N, such as slurm:6, or machines such*",
         ),
         (["--super-machines=slurm"], "--super-machines=slurm: must be slurm:N*"),
         (["--super-machines=slurm:0"], "--super-machines=slurm:0: must be a whole number of at least 1"),
-        (["--super-machines=slurm:2", "-n2"], "--super-machines=slurm:2 starts the workers: leave out -n*"),
-        (["--super-machines=slurm:2", "-pno:xdist"], "--super-machines=slurm:2 needs pytest-xdist*"),
+        (["--super-machines=slurm:2", "-n2"], "--super-machines starts the workers: leave out -n*"),
+        (["--super-machines=slurm:2", "-pno:xdist"], "--super-machines needs pytest-xdist*"),
         (["--super-machines=slurm:2", "--dist=loadfile"], "tasks run under --dist=load*"),
     ],
 )
@@ -133,9 +136,68 @@ def test_a_machine_without_slurm_is_told_so(project: Project, monkeypatch: pytes
     project.add_task("right")
     monkeypatch.setenv("PATH", "/nowhere")
     result = project.run("--super-machines=slurm:2")
+    result.stderr.fnmatch_lines(["ERROR: --super-machines: the program salloc is missing here: run *"])
+
+
+# Machines that ssh reaches
+
+PLACES = """
+import os, sys
+from pathlib import Path
+
+def pytest_sessionstart(session):
+    if hasattr(session.config, "workerinput"):
+        with open("places", "a") as file:
+            file.write("away\\n" if "SSH_CONNECTION" in os.environ else "here\\n")
+
+def pytest_runtest_setup(item):
+    ssh = Path("server/bin/ssh")
+    if item.name == "lost" and ssh.exists():
+        ssh.unlink()
+        os._exit(1)
+"""
+
+
+@pytest.fixture
+def away(project: Project, monkeypatch: pytest.MonkeyPatch) -> Iterator[Project]:
+    (project.path / "server").mkdir()
+    with ssh_server(project.path / "server") as programs:
+        monkeypatch.setenv("PATH", f"{programs}:{os.environ['PATH']}")
+        project.write("conftest.py", f"{(project.path / 'conftest.py').read_text()}{PLACES}")
+        for id in IDS:
+            project.add_task(id)
+        yield project
+
+
+@pytest.mark.slow
+def test_workers_run_on_machines_that_ssh_reaches(away: Project) -> None:
+    away.add_task("crash_once")
+    away.run("--super-machines=2*ssh://away").assert_outcomes(passed=4)
+    # One more for that which died.
+    assert told(away, "places") == ["away"] * 3
+
+
+@pytest.mark.slow
+def test_a_worker_whose_machine_is_lost_is_replaced_here(away: Project) -> None:
+    away.add_task("lost")
+    away.run("--super-machines=ssh://away").assert_outcomes(passed=4)
+    assert told(away, "places") == ["away", "here"]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("machine", "why"),
+    [("nowhere.invalid", "*Could not resolve hostname nowhere.invalid*"), ("away:1", "*Connection refused*")],
+)
+def test_a_machine_that_ssh_does_not_reach_is_one_message(away: Project, machine: str, why: str) -> None:
+    result = away.run(f"--super-machines=ssh://away,ssh://{machine}")
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
     result.stderr.fnmatch_lines(
-        ["ERROR: --super-machines=slurm:2: the program salloc is missing here: run *"]
+        [
+            f"ERROR: --super-machines: ssh://{machine} cannot have workers ({why}): `ssh ssh://{machine}` must *"
+        ]
     )
+    assert not away.path.joinpath("places").exists()
 
 
 # Machines that are refused
