@@ -89,7 +89,7 @@ ListenAddress 127.0.0.1
 HostKey {folder}/host
 AuthorizedKeysFile {folder}/user.pub
 StrictModes no
-PidFile none
+PidFile {folder}/pid
 UsePAM no
 """
 # Of three names for the server, one has no key, and one is that of a host that nobody knows.

@@ -22,16 +22,16 @@ if TYPE_CHECKING:
 
 pytestmark = [pytest.mark.docker, pytest.mark.slow]
 
-# Ends the other engine as soon as its trial runs there. Trials here wait until that has happened.
+# Ends the other engine, or its tunnel, as soon as its trial runs there. Trials here wait for that.
 KILLER = """
-import os, signal, time
+import os, subprocess, time
 from pathlib import Path
 
 class Killer:
     def run(self, trial):
         trial.execute("print('begun')")
         if trial.kernel._sandbox.engine != "default" and not Path("killed").exists():
-            os.kill(int(os.environ["OTHER_ENGINE"]), signal.SIGKILL)
+            subprocess.run(os.environ["KILL"].split(), check=True)
             Path("killed").touch()
         while not Path("killed").exists():
             time.sleep(0.1)
@@ -68,14 +68,14 @@ def project(
 ) -> pytest.Pytester:
     """Six tasks on both engines."""
     monkeypatch.setenv("PATH", str(ssh), prepend=os.pathsep)
-    monkeypatch.setenv("OTHER_ENGINE", str(other.process.pid))
     monkeypatch.setenv("XDG_CACHE_HOME", str(pytester.path / "cache"))
     # Of the tunnels; a short path.
     (other.root / "tmp").mkdir(exist_ok=True)
     monkeypatch.setenv("TMPDIR", str(other.root / "tmp"))
     pytester.makepyfile(killer=KILLER, sleeper=SLEEPER)
     pytester.makeini(
-        f"[pytest]\npythonpath = .\nsuper_image = {image}\nsuper_engine =\n    default\n    {away(other)}\n"
+        "[pytest]\npythonpath = .\nfilterwarnings = error\n"
+        f"super_image = {image}\nsuper_engine =\n    default\n    {away(other)}\n"
     )
     for number in range(6):
         write_task(pytester, f"t{number}")
@@ -174,6 +174,7 @@ def test_an_engine_that_ssh_does_not_reach_is_one_message(
     result = project.runpytest_subprocess("--super-agent=gold", f"--super-engine=default,ssh://{name}", ".")
     assert result.ret == pytest.ExitCode.USAGE_ERROR
     result.stderr.fnmatch_lines([f"*no container engine answers at ssh://{name} (*{words}*): start it*"])
+    assert "ResourceWarning" not in result.stderr.str()
     until(lambda: not list((other.root / "tmp").glob("pytest-super-tunnel-*")), 10)
 
 
@@ -205,9 +206,20 @@ def test_a_sweep_covers_all_engines(project: pytest.Pytester, other: OwnEngine, 
 
 
 # Last, because the other engine is another process then.
+@pytest.mark.parametrize(
+    ("dies", "words"), [("tunnel", "no container engine answers at"), ("engine", "the engine")]
+)
 def test_an_engine_that_dies_makes_errors_of_its_own_trials_alone(
-    project: pytest.Pytester, other: OwnEngine
+    project: pytest.Pytester,
+    other: OwnEngine,
+    ssh: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    dies: str,
+    words: str,
 ) -> None:
+    server = (ssh.parent / "pid").read_text()
+    kill = f"kill -KILL {other.process.pid}" if dies == "engine" else f"pkill -KILL -P {server}"
+    monkeypatch.setenv("KILL", kill)
     try:
         result = project.runpytest_subprocess("--super-agent=killer:Killer", "-n2", ".")
         left = ids(local, "--filter", f"label=pytest-super.run={latest(project)}")
@@ -218,11 +230,12 @@ def test_an_engine_that_dies_makes_errors_of_its_own_trials_alone(
     assert 1 <= len(errors) <= 2
     assert {row["engine"] for row in errors} == {away(other)}
     assert {row["stop_reason"] for row in errors} == {"error"}
-    assert all(f"the engine {away(other)} failed" in row["error"] for row in errors)
+    assert all(f"{words} {away(other)} " in row["error"] for row in errors)
     others = [row for row in rows(project) if not row["error"]]
     assert len(errors) + len(others) == 6
     assert {(row["engine"], row["solved"]) for row in others} == {("default", True)}
     result.assert_outcomes(passed=len(others), errors=len(errors))
+    assert "ResourceWarning" not in result.stdout.str() + result.stderr.str()
     assert not left
     until(lambda: not what_is_left(project, other), 10)
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import time
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from functools import cached_property
 from typing import NamedTuple
 
@@ -47,11 +47,15 @@ class EndReport:
         self._wait = api.post(
             f"{url}/containers/{container}/wait", params=condition, stream=True, timeout=timeout
         )
-        self._wait.raise_for_status()
         filters = json.dumps({"container": [container], "type": ["container"]})
         self._events_url = f"{url}/events"
-        self._news = api.get(self._events_url, params={"filters": filters}, stream=True, timeout=timeout)
-        self._news.raise_for_status()
+        with ExitStack() as on_failure:
+            on_failure.callback(self._wait.close)
+            self._wait.raise_for_status()
+            self._news = api.get(self._events_url, params={"filters": filters}, stream=True, timeout=timeout)
+            on_failure.callback(self._news.close)
+            self._news.raise_for_status()
+            on_failure.pop_all()
 
     @cached_property
     def exit_code(self) -> int | None:

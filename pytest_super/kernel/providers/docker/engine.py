@@ -125,8 +125,13 @@ def client_of(engine: str) -> APIClient:
         raise no_engine(engine, error) from None
     client = make_client(engine, url, reached)
     client.timeout = int(CALL_SECONDS)
-    # A socket on this machine needs no proxy and no .netrc, and looking for them takes a quarter of a call.
-    client.trust_env = not reached.startswith("unix://")
+    if reached.startswith("unix://"):
+        from pytest_super.kernel.providers.docker.unix_adapter import UnixAdapter
+
+        client.close()
+        client.mount("http+docker://", UnixAdapter(reached.removeprefix("unix://"), client.timeout))
+        # It needs no proxy and no .netrc, and looking for them takes a quarter of a call.
+        client.trust_env = False
     return client
 
 
