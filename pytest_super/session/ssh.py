@@ -30,11 +30,12 @@ class SshWorkers:
 
     def __init__(self, machines: Sequence[str]) -> None:
         self.machines = machines
+        self.commands = {python_on(machine, BOOTSTRAP): machine for machine in machines}
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_xdist_setupnodes(self, specs: list[execnet.XSpec]) -> None:
         """Raises pytest.UsageError for a machine that cannot have a worker."""
-        for machine in dict.fromkeys(self.machines):
+        for machine in self.commands.values():
             if why := why_not(machine):
                 raise pytest.UsageError(
                     f"--super-machines: {machine} cannot have workers ({why}): `ssh {machine}` must work "
@@ -47,12 +48,9 @@ class SshWorkers:
     def pytest_testnodedown(self, node: Any, error: Any) -> None:
         if error is not None:
             spec = node.gateway.spec
-            own_first = sorted(
-                dict.fromkeys(self.machines), key=lambda one: python_on(one, BOOTSTRAP) != spec.python
-            )
-            left = (python_on(one, BOOTSTRAP) for one in own_first if not why_not(one))
+            own_first = sorted(self.commands, key=lambda command: command != spec.python)
             # Without one, on this machine.
-            spec.python = next(left, None)
+            spec.python = next((one for one in own_first if not why_not(self.commands[one])), None)
 
 
 def python_on(machine: str, code: str) -> str:
