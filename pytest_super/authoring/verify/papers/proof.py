@@ -101,7 +101,8 @@ def prove(code: Originals, runs: Runs, *, epochs: int, logs: Path, sample: int |
     outcomes = dict(zip(trials, runs.all(trials.values()), strict=True))
     gold = [outcome for (kind, _), outcome in outcomes.items() if kind == GOLD]
     seeded = [outcome for (kind, _), outcome in outcomes.items() if kind == SEEDS]
-    texts = [*texts_of_task(paper), *repository_texts(code.folder)]
+    plain = unvaried(paper)
+    texts = [*texts_of_task(paper), *repository_texts(code.folder)] if plain else []
     return PaperProof(
         paper=paper.id,
         gold_runs=len(gold),
@@ -112,7 +113,7 @@ def prove(code: Originals, runs: Runs, *, epochs: int, logs: Path, sample: int |
         seed_spreads=spreads_of(paper, seeded),
         seed_failures=failures_of(paper, seeded),
         disagreements=disagreements_of(paper),
-        proposals=propose(unvaried(paper), code.files, runs.all, texts),
+        proposals=propose(plain, code.files, runs.all, texts),
         undescribed=[one.target for one in paper.functions if not (one.passage or one.description)],
         functions=[prove_function(paper, place, outcomes, gold) for place in places],
     )
