@@ -6,8 +6,12 @@ import subprocess
 import sys
 import zipfile
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
+
+if TYPE_CHECKING:
+    from tests.integration.conftest import Project
 
 ROOT = Path(__file__).parents[2]
 
@@ -32,6 +36,20 @@ def test_the_wheel_holds_the_package_and_the_shipped_tasks(wheel: Path) -> None:
     shipped = {f"{folder}/{path.relative_to(ROOT).as_posix()}" for path in tasks}
     assert names >= shipped | {path.relative_to(ROOT).as_posix() for path in files}
     assert not [name for name in names if name.startswith(("tests/", "benchmarks/"))]
+
+
+@pytest.mark.slow
+def test_forked_workers_of_an_installed_wheel_give_no_warning(
+    wheel: Path, project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    installed = project.path / "installed"
+    options = ("--no-deps", "--quiet", f"--target={installed}")
+    subprocess.run([sys.executable, "-m", "pip", "install", *options, str(wheel)], check=True)
+    monkeypatch.setenv("PYTHONPATH", str(installed))
+    project.add_task("right")
+    done = project.run_in_subprocess("-n4", "-W", "error")
+    assert done.ret == pytest.ExitCode.OK
+    done.assert_outcomes(passed=1)
 
 
 @pytest.mark.long
