@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 import tempfile
@@ -11,6 +12,7 @@ import pytest
 
 from pytest_super.errors import InfrastructureError, UnsupportedError
 from pytest_super.kernel.providers.docker import start_slots
+from pytest_super.kernel.providers.docker.engine import client_of
 from pytest_super.kernel.providers.docker.sweep import LEASE, deadline_of, remove, sweep
 from pytest_super.kernel.providers.owner import owner_label
 from pytest_super.tasks.sandbox_spec import SandboxSpec
@@ -40,6 +42,21 @@ def test_labels_say_whose_it_is(make_sandbox: MakeSandbox, engine: APIClient) ->
     expected = {"pytest-super": "1", "pytest-super.owner": owner_label()}
     given = {"pytest-super.run": "tests", "pytest-super.task": "t", "pytest-super.worker": "main"}
     assert labels.items() >= (expected | given).items()
+
+
+def test_proxies_of_the_docker_client_stay_outside(
+    run_inside: RunInside, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    proxies = {"default": {"httpProxy": "http://user:password@proxy.invalid:3128"}}
+    (tmp_path / "config.json").write_text(json.dumps({"proxies": proxies}))
+    monkeypatch.setenv("DOCKER_CONFIG", str(tmp_path))
+    client_of.cache_clear()
+    try:
+        code = "import os; print(sorted(os.environ))"
+        assert "PATH" in (output := run_inside(code))
+        assert "proxy" not in output.lower()
+    finally:
+        client_of.cache_clear()
 
 
 def test_pip_settings_are_handed_in_and_with_a_network_certificates(

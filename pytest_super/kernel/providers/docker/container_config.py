@@ -57,6 +57,8 @@ class ContainerConfig:
             "labels": self._labels(),
             # Makes docker-py set StdinOnce: the engine closes the input when this process is gone.
             "stdin_open": True,
+            # Otherwise docker-py adds the proxies of the user's client, passwords included, to every environment.
+            "use_config_proxy": False,
             "host_config": self._host_config(),
         }
 

@@ -74,6 +74,7 @@ def write(image: str, facts: dict[str, Any], folder: Path) -> UnpackedImage:
             name=container_name(secrets.token_hex(6)),
             labels=labels,
             network_disabled=True,
+            use_config_proxy=False,
         )["Id"]
         try:
             api.start(container)
