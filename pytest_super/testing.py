@@ -126,6 +126,7 @@ class FakeKernel:
 
     workdir = "/fake"
     writable = None
+    memory_kills = 0
 
     def __init__(self, clock: FakeClock | None = None) -> None:
         self.clock = clock or FakeClock()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from pytest_super.commands.image import add_build_options
 from pytest_super.commands.sandboxes import (
@@ -59,6 +59,14 @@ def add_super(data: ArgumentParser) -> None:
     image.add_argument(
         "--no-image", action="store_true", help="the tasks name no image, so the run's is used"
     )
+    for field, default in (("memory", "16g"), ("disk", "40g")):
+        data.add_argument(
+            f"--{field}",
+            default=default,
+            type=size,
+            metavar="SIZE",
+            help=f"the tasks' `sandbox.{field}`, or none (default: %(default)s)",
+        )
 
 
 def add_autoexperiment(data: ArgumentParser) -> None:
@@ -117,9 +125,22 @@ def make_super(arguments: Namespace) -> int:
         arguments.output or Path("super") / arguments.set,
         revision=arguments.revision,
         source=arguments.source,
-        image=None if arguments.no_image else arguments.image,
+        sandbox=sandbox_fields(arguments),
         force=arguments.force,
     )
+
+
+def size(text: str) -> str | None:
+    from pytest_super.tasks.fields import parse_size
+
+    return None if text == "none" or not parse_size(text) else text
+
+
+def sandbox_fields(arguments: Namespace) -> dict[str, Any]:
+    """The published code ran on machines with more memory and disk than our default limits."""
+    image = None if arguments.no_image else arguments.image
+    fields = {"image": image, "network": True, "memory": arguments.memory, "disk": arguments.disk}
+    return {name: value for name, value in fields.items() if value is not None}
 
 
 def make_harbor(arguments: Namespace) -> int:

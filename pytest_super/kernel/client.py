@@ -5,11 +5,13 @@ from __future__ import annotations
 import ast
 import json
 import time
+from contextlib import suppress
 from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from pytest_super.kernel.cell import CellResult, Outcome
+from pytest_super.errors import InfrastructureError
+from pytest_super.kernel.cell import CellResult, Outcome, SandboxLostError
 from pytest_super.kernel.files import SandboxFiles
 from pytest_super.kernel.live import LiveKernel
 from pytest_super.kernel.sandbox import require_running, writable_of
@@ -85,6 +87,13 @@ class Kernel:
     def writable(self) -> WritableFolders | None:
         """Where code inside can write; None if the sandbox does not say it."""
         return writable_of(self._sandbox)
+
+    @property
+    def memory_kills(self) -> int:
+        """How many processes the sandbox's memory limit has killed; 0 also where nobody knows it."""
+        with suppress(SandboxLostError, OSError, InfrastructureError):
+            return self.files.memory_kills() if self._sandbox.capabilities.memory else 0
+        return 0
 
     def close(self) -> None:
         """Kill everything inside and free all resources. Idempotent; never raises."""

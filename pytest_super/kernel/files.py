@@ -144,6 +144,10 @@ class SandboxFiles:
         """The sandbox's time, in seconds since 1970."""
         return float(self._channel.value("clock", ""))
 
+    def memory_kills(self) -> int:
+        """How many processes the system has killed inside for lack of memory; 0 where it does not count."""
+        return int(self._channel.value("memory_kills", ""))
+
     def changed(
         self, folder: str, pattern: str, *, since: float, most: int, seconds: float = 10.0
     ) -> ChangedFiles:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from importlib.metadata import PackageNotFoundError, version
 from typing import TYPE_CHECKING, Protocol
 
-from pytest_super.errors import UnsupportedError
+from pytest_super.errors import InfrastructureError, UnsupportedError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -20,6 +20,15 @@ if TYPE_CHECKING:
 
 FIXED_ENVIRONMENT = {"TZ": "UTC", "PYTHONHASHSEED": "0", "LANG": "C.UTF-8", "LC_ALL": "C.UTF-8"}
 """Variables that every provider sets, whatever the machine or image says. Those of a task override them."""
+
+
+GIB = 2**30
+DEFAULT_MEMORY = 4 * GIB
+"""Bytes that a sandbox can use if its task sets no limit: sixteen do not overload a shared machine."""
+DEFAULT_PIDS = 1024
+"""Processes and threads; numpy alone starts one thread per core."""
+DEFAULT_DISK = 10 * GIB
+"""Bytes that can be written in a container whose task sets no limit."""
 
 
 class Stream(Protocol):
@@ -116,8 +125,9 @@ class Sandbox(Protocol):
     def cause_of_death(self) -> str:
         """Why the stream ended, as a short text: `out of memory`, `killed (exit code 137)`.
 
-        Raises EngineError when the engine does not answer, or somebody outside ended or stopped the sandbox:
-        the agent has not failed. It is called also when the host closed the stream of a silent sandbox.
+        Raises EngineError when the engine does not answer, or somebody outside ended or stopped the sandbox,
+        and `default_exceeded`: the agent has not failed. It is called also when the host closed the stream
+        of a silent sandbox.
         """
 
     def keep(self) -> str:
@@ -194,6 +204,14 @@ def writable_of(sandbox: Sandbox) -> WritableFolders | None:
     """Where code inside can write, if the sandbox has `writable`."""
     found: WritableFolders | None = getattr(sandbox, "writable", None)
     return found
+
+
+def default_exceeded(field: str, default: int) -> InfrastructureError:
+    """The failure of a sandbox whose task sets no limit, and that exceeded our default."""
+    return InfrastructureError(
+        f"the sandbox exceeded the default of {default / GIB:g} GiB: set `sandbox.{field}` in the task file "
+        "to what the task needs; a trial that exceeds its task's own limit is a miss"
+    )
 
 
 def installed(package: str) -> str:

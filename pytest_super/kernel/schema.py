@@ -126,6 +126,7 @@ FILE_ANSWERS: dict[str, Type] = {
         is_complete=flag,
     ),
     "clock": number(LATEST),
+    "memory_kills": COUNT,
     "changed": record(found=listed(pair(PATH, PATH), 10_000), is_complete=flag),
     "changes": optional(mapping(INNER_PATH, text(LONGEST_FILE_NAME), 1000)),
     "search": record(

@@ -11,6 +11,7 @@ import pytest
 from pytest_super.agents.reflexion import Reflecting
 from pytest_super.errors import InfrastructureError
 from pytest_super.integrity.deciding import deciding_files, time_inside
+from pytest_super.kernel.sandbox import DEFAULT_MEMORY, default_exceeded
 from pytest_super.metrics.matching.landmark_matcher import LandmarkMatcher
 from pytest_super.model.completion import ModelError
 from pytest_super.report.notebook import write_notebook
@@ -64,6 +65,8 @@ def run_trial(
     cause = runner.run(agent, make_kernel)
     try:
         result = runner.result(cause)
+        if not (cause or result.solved) and (cause := runner.lack_of_memory()):
+            result = runner.result(cause)
         runner.store(result)
         item.ihook.pytest_super_trial_finished(item=item, result=result)
     # The last two are not subclasses of Exception.
@@ -256,6 +259,12 @@ class TrialRunner:
             wall_seconds=round(monotonic() - self.began, 3),
         )
         return ended.result(cause)
+
+    def lack_of_memory(self) -> InfrastructureError | None:
+        """Why a miss is not the agent's: a process needed more memory than our default."""
+        if self.task.sandbox.memory is None and self.trial.kernel.memory_kills:
+            return default_exceeded("memory", DEFAULT_MEMORY)
+        return None
 
     def store(self, result: TrialResult) -> None:
         """Raises InfrastructureError."""

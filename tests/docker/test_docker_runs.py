@@ -12,7 +12,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from pytest_super.kernel import link
+from pytest_super.kernel.providers.docker import container_config, sandbox
 from pytest_super.kernel.providers.docker.sweep import sweep
+from pytest_super.tasks.fields import parse_size
 from tests.waiting import until
 
 if TYPE_CHECKING:
@@ -201,6 +203,11 @@ def causes_of_death(project: pytest.Pytester, *ways: str, **limits: float) -> di
         file.write_text(json.dumps(task))
     result = project.runpytest("--super-agent=killed:Killed", *files)
     assert result.ret == pytest.ExitCode.TESTS_FAILED
+    return errors_of_latest(project)
+
+
+def errors_of_latest(project: pytest.Pytester) -> dict[str, str | None]:
+    """The error of each trial of the last run; None for one that is scored."""
     rows = map(json.loads, (project.path / ".super/runs/latest/results.jsonl").read_text().splitlines())
     return {row["id"]: row["error"] for row in rows}
 
@@ -213,6 +220,28 @@ def test_a_container_ended_through_the_engine_is_an_error_and_one_ended_from_ins
     assert causes.pop("limited") is None
     assert len(causes) == 3
     assert all("killed from outside, through the engine" in str(cause) for cause in causes.values())
+
+
+@pytest.mark.parametrize(
+    ("field", "limit", "code"),
+    [
+        ("memory", "100m", "!python3 -c 'bytearray(b\"x\") * 400_000_000'"),
+        ("disk", "20m", "import time\nopen('large', 'wb').write(b'x' * 50_000_000)\ntime.sleep(60)"),
+    ],
+)
+def test_what_exceeds_our_default_is_an_error_and_what_exceeds_a_tasks_own_limit_a_miss(
+    project: pytest.Pytester, monkeypatch: pytest.MonkeyPatch, field: str, limit: str, code: str
+) -> None:
+    module = container_config if field == "memory" else sandbox
+    monkeypatch.setattr(module, f"DEFAULT_{field.upper()}", parse_size(limit))
+    for id, given in (("ours", {}), ("own", {field: limit})):
+        task = {"id": id, "set": "expert", "query": code, "answer": 1, "sandbox": given}
+        (project.path / f"{id}.task.yaml").write_text(json.dumps(task))
+    project.makepyfile(agent="class Agent:\n    def run(self, trial): trial.execute(trial.task.query)")
+    project.runpytest("--super-agent=agent:Agent", "ours.task.yaml", "own.task.yaml")
+    errors = errors_of_latest(project)
+    assert f"set `sandbox.{field}` in the task file" in str(errors["ours"])
+    assert errors["own"] is None
 
 
 def test_a_container_whose_first_process_is_killed_on_the_host_is_an_error(

@@ -20,6 +20,7 @@ from pytest_super.kernel.cell import Outcome
 from pytest_super.kernel.client import Kernel
 from pytest_super.kernel.conformance import *  # noqa: F403
 from pytest_super.kernel.conformance.support import printed, started, until
+from pytest_super.kernel.providers import bubblewrap
 from pytest_super.kernel.providers.bubblewrap import BubblewrapSandbox
 from pytest_super.kernel.providers.bwrap import can_limit
 from pytest_super.kernel.providers.registry import find_provider
@@ -281,6 +282,13 @@ def test_a_sandbox_above_a_limit_is_the_agents_end(limits: dict[str, Any], code:
         result = kernel.execute(f"import time\n{code}\ntime.sleep(60)", timeout=120)
         assert result.outcome is Outcome.SANDBOX_LOST
         assert result.detail.endswith(cause)
+
+
+@watched
+def test_memory_above_our_default_is_not_the_agents_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(bubblewrap, "DEFAULT_MEMORY", 300_000_000)
+    with started(make()) as kernel, pytest.raises(InfrastructureError, match=r"set `sandbox\.memory`"):
+        kernel.execute("import time\ndata = bytearray(b'x') * 400_000_000\ntime.sleep(60)", timeout=120)
 
 
 @watched

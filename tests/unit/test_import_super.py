@@ -169,6 +169,19 @@ def test_an_auto_row_becomes_a_task_without_a_gold(data: Data) -> None:
     assert task.metadata == {"environment": None}
 
 
+def test_memory_and_disk_suffice_for_the_published_tasks_or_are_what_the_user_says(data: Data) -> None:
+    data.write("expert", EXPERT)
+    assert data.run("expert") == 0
+    sandbox = data.tasks()["galore"].sandbox
+    assert (sandbox.memory, sandbox.disk) == (16 * 2**30, 40 * 2**30)
+    assert data.run("expert", "--memory", "24g", "--disk", "none") == 0
+    sandbox = data.tasks()["galore"].sandbox
+    assert (sandbox.memory, sandbox.disk) == (24 * 2**30, None)
+    with pytest.raises(SystemExit):
+        data.run("expert", "--memory", "much")
+    assert "--memory: invalid size value: 'much'" in data.capsys.readouterr().err
+
+
 def test_the_image_is_one_that_the_user_names_or_none(data: Data) -> None:
     data.write("expert", EXPERT)
     assert data.run("expert", "--image", "mine:1") == 0

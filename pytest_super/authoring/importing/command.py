@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pytest_super.authoring.importing.store import changes_of, write_files
 from pytest_super.authoring.importing.super import COLUMNS, DATASET, FILES, task_fields
@@ -16,11 +16,20 @@ from pytest_super.errors import SuperError
 from pytest_super.tasks.task import TASK_SUFFIX
 from pytest_super.words import one_line
 
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
 EXTRA = "pytest-super[super]"
 
 
 def import_super(
-    set_name: str, output: Path, *, revision: str, source: Path | None, image: str | None, force: bool
+    set_name: str,
+    output: Path,
+    *,
+    revision: str,
+    source: Path | None,
+    sandbox: Mapping[str, Any],
+    force: bool,
 ) -> int:
     """Write the set's task files to `output`, and a warning on standard error for each value that is changed.
 
@@ -32,7 +41,7 @@ def import_super(
     shown = name if commit else str(path)
     rows = read_rows(path, shown)
     require_columns(rows, set_name, shown)
-    files = make_files(rows, set_name, shown, image)
+    files = make_files(rows, set_name, shown, sandbox)
     if not files:
         raise SuperError(f"{shown}: none of its {len(rows)} rows yields a task")
     origin = {
@@ -74,14 +83,14 @@ def require_columns(rows: list[Row], set_name: str, shown: str) -> None:
         )
 
 
-def make_files(rows: list[Row], set_name: str, shown: str, image: str | None) -> dict[str, str]:
+def make_files(rows: list[Row], set_name: str, shown: str, sandbox: Mapping[str, Any]) -> dict[str, str]:
     """The text of each task file, by name. Warns of each row that yields none."""
     files: dict[str, str] = {}
     bare: list[str] = []
     for row in rows:
         warn = partial(print_warning, f"{shown}:row {row.number} ({row.fields.get('task_id')}):")
         try:
-            fields = task_fields(row.fields, set_name, image=image, warn=warn)
+            fields = task_fields(row.fields, set_name, sandbox=sandbox, warn=warn)
             name = f"{fields['id']}{TASK_SUFFIX}"
             if name in files:
                 raise ValueError(f"an earlier row has the id {fields['id']}")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import posixpath
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from pytest_super.agents.react.format import FormatError, parse_edit
@@ -44,9 +44,12 @@ _COMMIT = re.compile(r"[0-9a-f]{40}")
 Warn = Callable[[str], None]
 
 
-def task_fields(row: dict[str, Any], set_name: str, *, image: str | None, warn: Warn) -> dict[str, Any]:
-    """The fields of the row's task file; `warn` is called for each value that is changed.
+def task_fields(
+    row: dict[str, Any], set_name: str, *, sandbox: Mapping[str, Any], warn: Warn
+) -> dict[str, Any]:
+    """The fields of the row's task file, with this `sandbox`.
 
+    `warn` is called for each value that is changed.
     Columns that no field of a task keeps as they are go to `metadata`. Raises ValueError for a row that
     yields no task, as the functions below do.
     """
@@ -62,7 +65,7 @@ def task_fields(row: dict[str, Any], set_name: str, *, image: str | None, warn: 
         "landmarks": landmarks(left, warn),
         "entrypoint": entrypoint(left, warn),
         "pre_execute": pre_executed(left, warn),
-        "sandbox": {"image": image, "network": True} if image else {"network": True},
+        "sandbox": dict(sandbox),
         "limits": {"compute": 1800, "cell": 300, "tokens": TOKEN_BUDGETS[set_name]},
         "metadata": left,
     }

@@ -37,7 +37,7 @@ FIRST_SILENCE = 60.0
 FILE_OPS = frozenset(
     (
         *("read", "piece", "list", "resolve", "search", "digests", "clock", "changed", "changes"),
-        *("remove", "write", "upload"),
+        *("remove", "write", "upload", "memory_kills"),
     )
 )
 

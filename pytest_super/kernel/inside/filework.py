@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from pytest_super.kernel.inside import lookup
 from pytest_super.kernel.inside.frames import encode_control
-from pytest_super.kernel.inside.processes import remove_tree
+from pytest_super.kernel.inside.processes import oom_kills, remove_tree
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -94,6 +94,9 @@ class FileWork:
 
     def _clock(self, job: dict[str, Any]) -> None:
         self._send_json(job, time.time())
+
+    def _memory_kills(self, job: dict[str, Any]) -> None:
+        self._send_json(job, oom_kills())
 
     def _changed(self, job: dict[str, Any]) -> None:
         asked = {field: job[field] for field in ("pattern", "since", "most", "seconds")}

@@ -36,8 +36,14 @@ from pytest_super.kernel.providers.sandbox_folder import SandboxFolder, sweep_fo
 from pytest_super.kernel.providers.unpacked_image import image_in, is_folder
 from pytest_super.kernel.providers.unprivileged import is_open, unused_id
 from pytest_super.kernel.providers.visible_system import system_of
-from pytest_super.kernel.providers.watched_limits import watch
-from pytest_super.kernel.sandbox import Capabilities, WritableFolders
+from pytest_super.kernel.providers.watched_limits import OUT_OF_MEMORY, watch
+from pytest_super.kernel.sandbox import (
+    DEFAULT_MEMORY,
+    DEFAULT_PIDS,
+    Capabilities,
+    WritableFolders,
+    default_exceeded,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -53,8 +59,6 @@ ACCOUNTS = {
     "group": f"root:x:0:\nsandbox:x:{UID}:\n",
     "hosts": "127.0.0.1 localhost sandbox\n::1 localhost\n",
 }
-# In bytes; in processes and threads. As in containers.
-DEFAULT_MEMORY, DEFAULT_PIDS = 4 * 2**30, 1024
 # With these, systemd-run finds its manager.
 LAUNCHER_VARIABLES = ("PATH", "XDG_RUNTIME_DIR", "DBUS_SESSION_BUS_ADDRESS")
 # bwrap is killed when the thread that started it ends, and the threads that start sandboxes ahead end soon.
@@ -233,9 +237,14 @@ class BubblewrapSandbox:
         }
 
     def cause_of_death(self) -> str:
-        """How the bridge ended. Raises EngineError if somebody outside has ended bwrap itself."""
+        """How the bridge ended.
+
+        Raises EngineError if somebody outside has ended bwrap itself, and InfrastructureError for a default.
+        """
         if self._bridge is None:
             return "it was never started"
+        if self._excess == OUT_OF_MEMORY and self.spec.memory is None:
+            raise default_exceeded("memory", DEFAULT_MEMORY)
         if self._excess:
             return self._excess
         words = self._bridge.cause_of_death()

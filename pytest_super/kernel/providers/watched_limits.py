@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
 PERIOD = 1.0
+OUT_OF_MEMORY = "out of memory"
 # Positions among the fields of `stat_of`: the number of threads, and of pages in memory.
 THREADS, RESIDENT = 17, 21
 PAGE = os.sysconf("SC_PAGE_SIZE")
@@ -36,7 +37,7 @@ def excess(stats: Mapping[int, list[bytes]], memory: int, pids: int) -> str:
     resident = {pid: int(stat[RESIDENT]) * PAGE for pid, stat in stats.items()}
     # Forks share pages. To count these once takes the system longer, so it is asked only when it matters.
     if sum(resident.values()) > memory and sum(share(pid, all) for pid, all in resident.items()) > memory:
-        return "out of memory"
+        return OUT_OF_MEMORY
     return ""
 
 

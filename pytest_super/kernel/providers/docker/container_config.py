@@ -9,7 +9,7 @@ from pytest_super.kernel.providers.docker.archive import read_file
 from pytest_super.kernel.providers.docker.sweep import LABEL
 from pytest_super.kernel.providers.host_environment import CA_VARIABLES
 from pytest_super.kernel.providers.owner import owner_label
-from pytest_super.kernel.sandbox import FIXED_ENVIRONMENT
+from pytest_super.kernel.sandbox import DEFAULT_MEMORY, DEFAULT_PIDS, FIXED_ENVIRONMENT
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -17,22 +17,12 @@ if TYPE_CHECKING:
     from pytest_super.kernel.sandbox import SandboxSettings
     from pytest_super.tasks.sandbox_spec import SandboxSpec
 
-GIB = 2**30
 WORKDIR = "/workspace"
 # Without these, `apt-get` and `tar` with other owners' files fail. No raw sockets, mounts or devices.
 CAPABILITIES = ["CHOWN", "DAC_OVERRIDE", "FOWNER", "SETUID", "SETGID"]
 OWN_FOLDER = "etc/pytest-super"
 CA_FILE = f"{OWN_FOLDER}/ca.pem"
 PIP_FILE = f"{OWN_FOLDER}/pip.conf"
-
-# Limits that a task's own `sandbox` fields override. They suffice for SUPER's tasks, and sixteen such
-# containers do not overload a shared machine.
-MEMORY = 4 * GIB
-"""Bytes, without swap. /dev/shm can have half of it and counts."""
-PIDS = 1024
-"""Processes and threads; numpy alone starts one thread per core."""
-DISK = 10 * GIB
-"""Bytes written outside of /dev/shm. Checked every few seconds, so a fast writer can exceed it."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -57,14 +47,14 @@ class ContainerConfig:
             "labels": self._labels(),
             # Makes docker-py set StdinOnce: the engine closes the input when this process is gone.
             "stdin_open": True,
-            # Otherwise docker-py adds the proxies of the user's client, passwords included, to every environment.
+            # Else docker-py adds the proxies of the user's client, passwords included, to the environment.
             "use_config_proxy": False,
             "host_config": self._host_config(),
         }
 
     def _host_config(self) -> dict[str, Any]:
         """In the names of the engine's API."""
-        memory, gpus = self.spec.memory or MEMORY, self.spec.gpus
+        memory, gpus = self.spec.memory or DEFAULT_MEMORY, self.spec.gpus
         return {
             "NetworkMode": "bridge" if self.spec.network else "none",
             "CapDrop": ["ALL"],
@@ -73,10 +63,11 @@ class ContainerConfig:
             "Memory": memory,
             # The limit of memory and swap together, so there is no swap.
             "MemorySwap": memory,
+            # Its content counts as memory.
             "ShmSize": memory // 2,
             # By default all, shared fairly. The engine refuses more than the machine has.
             "NanoCpus": int((self.spec.cpus or 0) * 1e9),
-            "PidsLimit": self.spec.pids or PIDS,
+            "PidsLimit": self.spec.pids or DEFAULT_PIDS,
             # Its first process would keep the stream open, and code inside could write to it.
             "Init": False,
             # By the engine, so also when this process is killed.

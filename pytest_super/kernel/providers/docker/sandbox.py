@@ -14,16 +14,12 @@ from pytest_super.kernel.delivery import bridge_source
 from pytest_super.kernel.providers.docker.archive import tar_of
 from pytest_super.kernel.providers.docker.attach import AttachedStream, attach
 from pytest_super.kernel.providers.docker.container_config import (
-    DISK,
-    GIB,
-    MEMORY,
     OWN_FOLDER,
-    PIDS,
     PIP_FILE,
     WORKDIR,
     ContainerConfig,
 )
-from pytest_super.kernel.providers.docker.death import EndReport
+from pytest_super.kernel.providers.docker.death import OUT_OF_MEMORY, EndReport
 from pytest_super.kernel.providers.docker.disk_use import bytes_with_holes, bytes_written, watch
 from pytest_super.kernel.providers.docker.engine import (
     command_line,
@@ -38,7 +34,15 @@ from pytest_super.kernel.providers.docker.room import one_has_gpus, place_on
 from pytest_super.kernel.providers.docker.saved_files import command_after, put_changes, save_changes
 from pytest_super.kernel.providers.docker.start_slots import start_slot
 from pytest_super.kernel.providers.docker.sweep import LABEL, container_name, remove
-from pytest_super.kernel.sandbox import Capabilities, WritableFolders
+from pytest_super.kernel.sandbox import (
+    DEFAULT_DISK,
+    DEFAULT_MEMORY,
+    DEFAULT_PIDS,
+    GIB,
+    Capabilities,
+    WritableFolders,
+    default_exceeded,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -75,7 +79,7 @@ class DockerSandbox:
         self.engine = ""
         """From `open` on, the one that was chosen among those of the settings, if there are any."""
         self._place = ExitStack()
-        self.disk = spec.disk or DISK
+        self.disk = spec.disk or DEFAULT_DISK
         self.capabilities = Capabilities(
             isolation=True,
             image=True,
@@ -97,6 +101,7 @@ class DockerSandbox:
         self._end: EndReport | None = None
         self._is_closed = threading.Event()
         self._verdict = ""
+        self._is_over_disk = False
 
     def open(self) -> AttachedStream:
         if self.spec.gpus and not self.capabilities.gpus:
@@ -153,6 +158,7 @@ class DockerSandbox:
 
     def _kill_for_disk(self, written: int) -> None:
         # Before the removal, which ends the stream: then the cause is asked for.
+        self._is_over_disk = True
         self._verdict = (
             f"over its disk limit ({written / GIB:.2f} GiB written, {self.disk / GIB:.2f} GiB allowed)"
         )
@@ -163,11 +169,16 @@ class DockerSandbox:
             connect(self.engine).rename(self._container, container_name(self._token))
 
     def cause_of_death(self) -> str:
+        if self._is_over_disk and self.spec.disk is None:
+            raise default_exceeded("disk", DEFAULT_DISK)
         if self._verdict:
             return self._verdict
         if self._end is None:
             raise EngineError("the container was never started")
-        return self._end.cause(self.diagnostics)
+        cause = self._end.cause(self.diagnostics)
+        if cause == OUT_OF_MEMORY and self.spec.memory is None:
+            raise default_exceeded("memory", DEFAULT_MEMORY)
+        return cause
 
     def require_running(self) -> None:
         if self._end is not None:
@@ -231,7 +242,8 @@ class DockerSandbox:
         image = self._image()["Id"]
         files = {name: hashlib.sha256(data).hexdigest() for name, data in self._config.files().items()}
         spec, command = self.spec.model_dump(), list(self._command or ())
-        return json.dumps([image, spec, MEMORY, PIDS, DISK, files, self._config.environment(), command])
+        defaults = [DEFAULT_MEMORY, DEFAULT_PIDS, DEFAULT_DISK]
+        return json.dumps([image, spec, *defaults, files, self._config.environment(), command])
 
     def save(self, archive: Path) -> None:
         save_changes(self.engine, self._container, archive, but=OWN_FOLDER, most=self.disk)
