@@ -28,7 +28,7 @@ from pytest_super.session.selection import (
     selection_hints,
 )
 from pytest_super.session.start_ahead import START_AHEAD
-from pytest_super.session.unfit import refuse_unfit_machine
+from pytest_super.session.unfit import refuse_shared_gpus, refuse_unfit_machine
 from pytest_super.tasks.task import TASK_SUFFIX
 
 if TYPE_CHECKING:
@@ -81,6 +81,7 @@ class Session:
             config.workeroutput[HINTS] = self.hints  # type: ignore[attr-defined]
             # Only for xdist, whose workers always have the next item in advance.
             workers = config.workerinput["workercount"]  # type: ignore[attr-defined]
+            refuse_shared_gpus(config, items, workers)
             order_for_workers(items, config.stash[RUN].expected_seconds, workers)
         run = config.stash[RUN]
         if run.settings.epochs.is_adaptive:

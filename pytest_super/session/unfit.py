@@ -1,4 +1,7 @@
-"""Refuses a worker's machine that cannot make the run's sandboxes, or that sees another image."""
+"""Refuses a worker's machine that cannot make the run's sandboxes, or that sees another image.
+
+And tasks that cannot run side by side.
+"""
 
 from __future__ import annotations
 
@@ -9,8 +12,10 @@ from typing import TYPE_CHECKING
 from pytest_super.agents.registry import TRUSTED
 from pytest_super.errors import InfrastructureError
 from pytest_super.kernel.providers.registry import AUTO, find_provider
+from pytest_super.session.item import TaskItem
 from pytest_super.session.packages import makes_sandboxes, refuse_to_run
 from pytest_super.session.run import RUN
+from pytest_super.words import counted
 
 if TYPE_CHECKING:
     import pytest
@@ -25,6 +30,21 @@ def refuse_unfit_machine(config: pytest.Config, items: list[pytest.Item]) -> Non
     if reason := why_unfit(config.stash[RUN]):
         name = os.environ.get("SLURMD_NODENAME") or platform.node()
         refuse_to_run(config, items, f"the machine {name} cannot run trials: {reason}")
+
+
+def refuse_shared_gpus(config: pytest.Config, items: list[pytest.Item], workers: int) -> None:
+    """End the session if several workers run tasks with GPUs.
+
+    The engine is asked for a number of devices and always gives the first ones.
+    """
+    tasks = sorted({item.task.id for item in items if isinstance(item, TaskItem) and item.task.sandbox.gpus})
+    if tasks and workers > 1:
+        refuse_to_run(
+            config,
+            items,
+            f"{counted(len(tasks), 'task')} with `sandbox.gpus` ({tasks[0]}) cannot run on {workers} "
+            "workers, because their trials would share the first GPU: run them with -n 1 or without -n",
+        )
 
 
 def why_unfit(run: Run) -> str | None:

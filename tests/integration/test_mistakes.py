@@ -272,6 +272,20 @@ def test_packages_that_are_missing_are_one_message_before_the_run(
     project.run(*workers, "-k", "right_3").assert_outcomes(passed=1, deselected=0 if workers else 2)
 
 
+@pytest.mark.parametrize(("workers", "is_refused"), [("-n1", False), ("-n2", True)])
+def test_tasks_with_gpus_are_refused_where_workers_would_share_one(
+    project: Project, workers: str, is_refused: bool
+) -> None:
+    project.add_task("right", sandbox={"gpus": 1})
+    result = project.run(workers)
+    refusal = "*1 task with `sandbox.gpus` (right) cannot run on 2 workers, because * share the first GPU: *"
+    if is_refused:
+        assert result.ret == pytest.ExitCode.USAGE_ERROR
+        result.stderr.fnmatch_lines([refusal])
+    else:
+        result.assert_outcomes(passed=1)
+
+
 def test_packages_are_not_looked_for_where_a_project_makes_its_sandboxes(project: Project) -> None:
     project.add_task("right", sandbox={"packages": ["no-such-package"]})
     project.add_to_conftest(OWN_SANDBOXES)
