@@ -22,7 +22,7 @@ from pytest_super.kernel.conformance import *  # noqa: F403
 from pytest_super.kernel.conformance.support import printed, started, until
 from pytest_super.kernel.providers import bubblewrap
 from pytest_super.kernel.providers.bubblewrap import BubblewrapSandbox
-from pytest_super.kernel.providers.bwrap import can_limit
+from pytest_super.kernel.providers.bwrap import can_limit, why_not_isolated
 from pytest_super.kernel.providers.registry import find_provider
 from pytest_super.kernel.sandbox import SandboxSettings
 from pytest_super.tasks.sandbox_spec import SandboxSpec
@@ -182,6 +182,23 @@ def test_a_tasks_variables_are_not_those_of_a_program_outside() -> None:
         for child in children():
             for kind in ("environ", "cmdline"):
                 assert "task.so" not in Path("/proc", child, kind).read_text()
+
+
+def test_a_strict_umask_does_not_keep_the_user_of_root_from_its_sandbox() -> None:
+    code = """
+from pytest_super.kernel.client import Kernel
+from pytest_super.kernel.providers.bubblewrap import BubblewrapSandbox
+from pytest_super.kernel.sandbox import SandboxSettings
+from pytest_super.tasks.sandbox_spec import SandboxSpec
+sandbox = BubblewrapSandbox(SandboxSpec(), SandboxSettings())
+kernel = Kernel(sandbox)
+kernel.start()
+print(sandbox.capabilities.isolation, kernel.execute("print(6 * 7)").text)
+kernel.close()
+"""
+    command = [sys.executable, "-c", code]
+    done = subprocess.run(command, capture_output=True, text=True, check=True, umask=0o077)
+    assert done.stdout.split() == [str(why_not_isolated() is None), "42"]
 
 
 def test_root_without_another_user_id_does_not_isolate_and_says_so() -> None:

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pytest_super.kernel.providers.host_environment import python_parts
-from pytest_super.kernel.providers.sandbox_folder import PREFIX
+from pytest_super.kernel.providers.sandbox_folder import OPEN_FOLDER, PREFIX
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -114,6 +114,10 @@ def within_reach(options: Sequence[str], folder: Path) -> tuple[list[str], dict[
         point = next((one for one, of in mounts.items() if of == start), folder / str(len(mounts)))
         mounts[point] = start
         changed[place] = str(point / source.relative_to(start))
+    if mounts:
+        folder.mkdir(exist_ok=True)
+        # Whatever the umask is.
+        folder.chmod(OPEN_FOLDER)
     for point, start in mounts.items():
         point.mkdir(parents=True, exist_ok=True) if start.is_dir() else point.touch()
     return changed, mounts
