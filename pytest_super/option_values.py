@@ -124,12 +124,13 @@ def refuse_unknown_ini_value(warning: str) -> None:
 def has_agent(config: pytest.Config) -> bool:
     """Whether the run has an agent. Without one nothing is collected.
 
-    Raises pytest.UsageError if other options are given without an agent.
+    Raises pytest.UsageError if the command line has other options without an agent. Those of PYTEST_ADDOPTS
+    or addopts are also there in ordinary test runs.
     """
     refuse_empty(AGENT, config.getoption("super_agent"))
     if config.getoption("super_agent") or ini_value(config, AGENT.key):
         return True
-    given = [option.flag for option in OPTIONS if config.getoption(option.key) is not None]
-    if given:
+    words = {str(argument).partition("=")[0] for argument in config.invocation_params.args}
+    if given := [option.flag for option in OPTIONS if option.flag in words]:
         raise pytest.UsageError(f"{', '.join(given)} needs --super-agent, for example --super-agent=gold")
     return False

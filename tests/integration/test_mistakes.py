@@ -226,6 +226,14 @@ def test_an_agent_and_tasks_are_needed(pytester: pytest.Pytester, option: str, m
     result.stderr.fnmatch_lines([message])
 
 
+def test_our_options_in_pytest_addopts_do_not_break_an_ordinary_run(
+    pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PYTEST_ADDOPTS", "--super-sandbox=docker --super-epochs=3")
+    pytester.makepyfile("def test(): pass")
+    pytester.runpytest("-n1").assert_outcomes(passed=1)
+
+
 @pytest.mark.usefixtures("no_isolation")
 def test_where_nothing_isolates_an_untrusted_agent_is_refused(project: Project) -> None:
     project.add_task("right")

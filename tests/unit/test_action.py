@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shlex
+import subprocess
+from typing import TYPE_CHECKING
 
 from tests.docker.github import ACTION, OURS, ROOT, jobs
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 
 def test_no_script_of_the_action_has_a_value_pasted_into_it() -> None:
@@ -27,6 +33,19 @@ def test_gitlab_runs_the_commands_of_the_action() -> None:
     assert build == ["pytest-super", "image", "build"]
     fixed = ["--super-sandbox=docker", "--super-baseline=baseline.json", "--junitxml=report.xml"]
     assert sorted(run) == sorted(["pytest", *fixed, *shlex.split(ours["with"]["options"])])
+
+
+def test_the_run_ends_with_the_exit_status_of_pytest(tmp_path: Path) -> None:
+    (step,) = [one for one in ACTION["runs"]["steps"] if one.get("id") == "run"]
+    program = tmp_path / "pytest"
+    program.write_text("#!/bin/sh\nprintf '%s\\n' \"$@\"\nexit 4\n")
+    program.chmod(0o755)
+    inputs = {"OPTIONS": "-n 2\n-k 'a or b'", "SANDBOX": "docker", "BASELINE": "none"}
+    given = {**inputs, "PATH": f"{tmp_path}:{os.environ['PATH']}"}
+    command = ["bash", "-e", "-o", "pipefail", "-c", step["run"]]
+    done = subprocess.run(command, env=given, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.returncode == 4
+    assert done.stdout.splitlines()[3:] == ["-n", "2", "-k", "a or b"]
 
 
 def test_each_input_is_used_and_nothing_else_is_looked_up() -> None:
