@@ -120,6 +120,7 @@ write(text.replace(STUB, "".join(" " * d + "if 1:\\n" + " " * 4 for d in range(9
     "a link in place of the file's folder": """\
 os.rename("project", "other"); os.symlink("other", "project")""",
 }
+# Of processor time.
 SECONDS = 120
 
 
@@ -168,7 +169,7 @@ def _all_results(folder: Path) -> dict[str, dict[str, Any]]:
 
 def _try(name: str, folder: Path) -> Outcome:
     row = _all_results(folder)[_slug(name)]
-    if row["stop_reason"] == "error" or row["wall_seconds"] > SECONDS:
+    if row["stop_reason"] == "error" or row["processor_seconds"] > SECONDS:
         return "open"
     if not row["solved"]:
         return "blocked"

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 from pytest_super.kernel.providers.unprivileged import closed_parents
 from tests.attacks.attack import Attack
 from tests.attacks.sandbox_probe import ATTACKS as TRIED
+from tests.attacks.trials import LONGEST_WAIT
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -22,7 +23,6 @@ if TYPE_CHECKING:
     from tests.attacks.attack import Outcome
 
 CHECKOUT = Path(__file__).parents[2]
-SECONDS = 120
 ROOT, USER = "root", "a user"
 # A user without an account, whom nothing on the machine belongs to.
 NUMBER = 61183
@@ -34,7 +34,7 @@ def gained(kind: str) -> dict[str, str]:
     probe = [sys.executable, "-m", "tests.attacks.sandbox_probe"]
     with tempfile.TemporaryDirectory() as folder:
         command = probe if kind == ROOT or os.geteuid() != 0 else as_user(probe, Path(folder))
-        done = subprocess.run(command, cwd=CHECKOUT, capture_output=True, text=True, timeout=SECONDS)
+        done = subprocess.run(command, cwd=CHECKOUT, capture_output=True, text=True, timeout=LONGEST_WAIT)
     if done.returncode != 0:
         raise RuntimeError(f"the attacks cannot be tried as {kind}:\n{done.stderr}")
     found: dict[str, str] = json.loads(done.stdout.splitlines()[-1])
