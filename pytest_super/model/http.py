@@ -102,10 +102,10 @@ class ProviderServer:
             if not response.is_success:
                 pieces = [piece async for piece in limited_bytes(response)]
                 text = b"".join(pieces).decode(errors="replace")
-                # Chat completions have another path there, which shows whether the model is missing.
-                has_other = self._known.provider in LIKE_OPENAI or is_no_model_api(text)
-                is_unknown = response.status_code in NOWHERE_STATUS and has_other
-                if is_unknown and protocol is not COMMON and not self._spoken.get(protocol.name):
+                # Chat completions have another path there. A server that has answered misses only an item.
+                is_new = self._known.provider in LIKE_OPENAI and not self._spoken.get(protocol.name)
+                is_unknown = response.status_code in NOWHERE_STATUS and (is_new or is_no_model_api(text))
+                if is_unknown and protocol is not COMMON:
                     self._spoken[protocol.name] = False
                     raise NotSpokenError
                 raise denied(self._known.model, response, text, self._secrets)

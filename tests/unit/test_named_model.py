@@ -301,6 +301,15 @@ def test_what_is_cached_for_an_hour_costs_twice_the_price_of_a_prompt(openai_ser
     assert used.cost_usd == pytest.approx((20 + 400 * 1.25 + 600 * 2) * 3e-6 + used.completion_tokens * 15e-6)
 
 
+def test_the_usage_of_a_message_that_is_no_object_is_estimated() -> None:
+    begun = {"type": "message_start", "message": {"model": "m", "content": [], "usage": "many"}}
+    ended = {"type": "message_delta", "delta": {"stop_reason": "end_turn"}, "usage": ["many"]}
+    body = Messages().whole([begun, ended, {"type": "message_stop"}])
+    assert body is not None
+    answer = NamedModel("anthropic/claude-sonnet-4-5")._read(Messages(), REQUEST, body)
+    assert (answer.is_counted, answer.usage.prompt_tokens) == (True, 10)
+
+
 def test_prompts_of_the_providers_tools_are_counted(openai_server: OpenAIServer) -> None:
     openai_server.reply({"text": "x", "native_usage": {"toolUsePromptTokenCount": 50}})
     request = Gemini.harmless
