@@ -12,7 +12,7 @@ import re
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pytest_super.json_values import loaded
-from pytest_super.model.protocols.folds import FOLDS, OF_SYSTEM, fold
+from pytest_super.model.protocols.folds import ANYWHERE, FOLDS, OF_SYSTEM, fold
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -94,7 +94,7 @@ class Numbered:
         """Those of the part."""
 
     def part(self, name: str, value: Any, item: int) -> Any:
-        self._folds = FOLDS if item else OF_SYSTEM if name == "system" else ()
+        self._folds = FOLDS if item else OF_SYSTEM if name == "system" else ANYWHERE
         # A conversation can have the name of a field with data.
         return self.value(value) if item else self.field(name, value)
 
