@@ -177,7 +177,11 @@ def openai_usage(tokens: Tokens) -> dict[str, Any]:
         "total_tokens": tokens.prompt + tokens.completion,
         "prompt_tokens_details": {
             "cached_tokens": tokens.cached,
-            "cache_creation_token_details": {"ephemeral_1h_input_tokens": tokens.hour_writes},
+            # Old versions of litellm know both or none.
+            "cache_creation_token_details": {
+                "ephemeral_5m_input_tokens": tokens.cache_writes - tokens.hour_writes,
+                "ephemeral_1h_input_tokens": tokens.hour_writes,
+            },
         },
         # By these litellm computes the price of a cache.
         "cache_read_input_tokens": tokens.cached,

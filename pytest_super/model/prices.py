@@ -92,7 +92,7 @@ def price_table() -> dict[str, Any]:
 
 
 def plain_cost(entry: Mapping[str, Any], usage: Mapping[str, Any]) -> float | None:
-    """What an answer costs in US dollars, by the prices that most models have.
+    """What an answer costs in US dollars, by the four prices that most models have.
 
     None if that does not decide it: the entry has other prices that can hold, or `usage`, which is OpenAI's,
     counts something else.
@@ -104,15 +104,16 @@ def plain_cost(entry: Mapping[str, Any], usage: Mapping[str, Any]) -> float | No
     read = max(counts.pop("cached_tokens", 0), counts.pop("cache_read_input_tokens", 0))
     written = counts.pop("cache_creation_input_tokens", 0)
     for_an_hour = counts.pop("ephemeral_1h_input_tokens", 0)
+    counts.pop("ephemeral_5m_input_tokens", None)
     has_own_price = counts.pop("reasoning_tokens", 0) and "output_cost_per_reasoning_token" in entry
     is_long = prompt > LONG_PROMPT and any(map(LONG_PRICE.match, entry))
     if counts or has_own_price or is_long or CONDITIONAL & entry.keys():
         return None
     parts = {
-        "input_cost_per_token": prompt - read - written,
+        # Anthropic's price of what is kept for an hour. Old tables of litellm lack it.
+        "input_cost_per_token": prompt - read - written + 2 * for_an_hour,
         "cache_read_input_token_cost": read,
         "cache_creation_input_token_cost": written - for_an_hour,
-        "cache_creation_input_token_cost_above_1hr": for_an_hour,
         "output_cost_per_token": answer,
     }
     priced = [(entry.get(name), tokens) for name, tokens in parts.items() if tokens]

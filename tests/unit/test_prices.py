@@ -64,18 +64,12 @@ COUNTS = st.integers(0, 300_000)
 def usages(draw: st.DrawFn) -> dict[str, Any]:
     """What an answer of OpenAI or of Anthropic has used."""
     read, written, other, answer = draw(COUNTS), draw(COUNTS), draw(COUNTS), draw(COUNTS)
-    for_an_hour = draw(st.integers(0, written))
-    writes = {"cache_creation_token_details": {"ephemeral_1h_input_tokens": for_an_hour}}
     prompt = read + written + other
     return {
         "prompt_tokens": prompt,
         "completion_tokens": answer,
         "total_tokens": prompt + answer,
-        "prompt_tokens_details": {
-            "cached_tokens": read,
-            "audio_tokens": draw(st.sampled_from([0, 0, 5])),
-            **writes,
-        },
+        "prompt_tokens_details": {"cached_tokens": read, "audio_tokens": draw(st.sampled_from([0, 0, 5]))},
         "completion_tokens_details": {"reasoning_tokens": draw(st.integers(0, answer))},
         "cache_read_input_tokens": read,
         "cache_creation_input_tokens": written,
