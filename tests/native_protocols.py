@@ -3,7 +3,8 @@
 Written down from their documentation.
 
 `events` makes the events of a whole answer from a mapping like those of tests.openai_server: `text`,
-`reasoning_content`, `tool_calls`, `usage`; `id` tells answers apart; `items` are more items of a response.
+`reasoning_content`, `tool_calls`, `usage`, `native_usage` in the protocol's own names; `id` tells answers
+apart; `items` are more items of a response.
 """
 
 from __future__ import annotations
@@ -136,6 +137,7 @@ def messages_events(given: dict[str, Any], model: str) -> Iterator[dict[str, Any
             "cache_read_input_tokens": cached,
             "cache_creation_input_tokens": 0,
             "output_tokens": 1,
+            **given.get("native_usage", {}),
         },
     }
     yield {"type": "message_start", "message": begun}
@@ -192,6 +194,7 @@ def whole_of_gemini(given: dict[str, Any], model: str) -> dict[str, Any]:
             "candidatesTokenCount": completion,
             "totalTokenCount": prompt + completion,
             "cachedContentTokenCount": usage.get("cached_tokens", 0),
+            **given.get("native_usage", {}),
         },
         "modelVersion": model,
         "responseId": "r1",

@@ -6,8 +6,8 @@ It speaks OpenAI's chat completions and Responses, Anthropic's Messages, and Gem
         openai_server.reply("first answer", openai_server.fault("429", retry_after=0), {"text": "second"})
 
 An answer is a text, a Fault, or a mapping like those in a script of `--super-model=scripted:FILE`: `text`,
-`tool_calls`, `finish_reason`, `usage`, `reasoning_content`, `model`, or `error` with `status` and the error's
-fields.
+`tool_calls`, `finish_reason`, `usage`, `native_usage`, `reasoning_content`, `model`, or `error` with `status`
+and the error's fields.
 """
 
 from __future__ import annotations
@@ -139,6 +139,8 @@ class OpenAIServer:
     """All that came to it, in order."""
     speaks: frozenset[str] = frozenset(native_protocols.PATHS)
     """The paths besides chat completions; others are unknown to it, as to many local servers."""
+    unknown: Any = field(default_factory=lambda: {"detail": "Not Found"})
+    """What it says of them."""
     pause: float = 0.0
     """Seconds between two events of a stream."""
     _queue: deque[Answer] = field(default_factory=deque)
@@ -210,7 +212,7 @@ class OpenAIServer:
             return self._gemini(http.path, given)
         path = "/v1" + http.path.rpartition("/v1")[2]
         if path in native_protocols.PATHS and path not in self.speaks:
-            return json_response({"detail": "Not Found"}, 404)
+            return json_response(self.unknown, 404)
         whole = self._whole(path, given, body)
         if not body.get("stream") or given.get("cannot_stream"):
             return json_response(whole)

@@ -73,6 +73,7 @@ def denied(
         words = f"no model API is at {address_of(response)}: check the base URL"
     else:
         words = message_within(body, text)
+        words += f" (at {address_of(response)})" if status in NOWHERE_STATUS else ""
     return ModelCallError(
         otherwise if otherwise and failure is Failure.DENIED else failure,
         f"{model} answered {status}: {for_message(words, secrets)}",

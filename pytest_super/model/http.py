@@ -50,14 +50,15 @@ class ProviderServer:
         limits = httpx.Limits(max_connections=None)
         self._client = httpx.AsyncClient(timeout=httpx.Timeout(None, connect=CONNECT_SECONDS), limits=limits)
         self._streams = True
-        self._unspoken: set[str] = set()
+        self._spoken: dict[str, bool] = {}
+        """By the protocol: whether the server speaks it, as far as it has been asked."""
 
     def speaks(self, protocol: WireProtocol) -> bool:
         """Whether the provider does, as far as its name and its answers until now say."""
         if protocol is COMMON:
             # Some models of OpenAI speak Responses alone, to which litellm converts.
             return self._known.provider in LIKE_OPENAI and self._known.entry.get("mode") != "responses"
-        return self._known.provider == protocol.provider and protocol.name not in self._unspoken
+        return self._known.provider == protocol.provider and self._spoken.get(protocol.name, True)
 
     async def ask(self, asked: Asked) -> Body:
         """The whole answer, whose events have been relayed as they came, if it is streamed.
@@ -101,11 +102,14 @@ class ProviderServer:
             if not response.is_success:
                 pieces = [piece async for piece in limited_bytes(response)]
                 text = b"".join(pieces).decode(errors="replace")
-                is_unknown = response.status_code in NOWHERE_STATUS and is_no_model_api(text)
+                # Chat completions have another path there. A server that has answered misses only an item.
+                is_new = self._known.provider in LIKE_OPENAI and not self._spoken.get(protocol.name)
+                is_unknown = response.status_code in NOWHERE_STATUS and (is_new or is_no_model_api(text))
                 if is_unknown and protocol is not COMMON:
-                    self._unspoken.add(protocol.name)
+                    self._spoken[protocol.name] = False
                     raise NotSpokenError
                 raise denied(self._known.model, response, text, self._secrets)
+            self._spoken[protocol.name] = True
             yield events_of(response)
 
     def _site(self, protocol: WireProtocol) -> Site:

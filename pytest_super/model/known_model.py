@@ -20,7 +20,7 @@ from pytest_super.digests import digest
 from pytest_super.json_values import plain
 from pytest_super.model.explanation import explain
 from pytest_super.model.failures import Failure, ModelCallError
-from pytest_super.model.prices import entry_of, plain_cost, price_table, prices_in
+from pytest_super.model.prices import entry_of, plain_cost, price_table, prices_in, stated_cost
 from pytest_super.redaction import secrets_in
 from pytest_super.store.atomic_write import write_atomically
 from pytest_super.store.user_cache import cache_folder
@@ -116,6 +116,8 @@ class KnownModel:
         By the model that the answer names, `served`: a deployment has any name. `request` has the user's
         parameters, too. `usage` is OpenAI's.
         """
+        if self.provider == "openrouter" and not self._prices and (stated := stated_cost(usage)) is not None:
+            return stated
         if self._prices or request.get("base_model") or request.get("service_tier"):
             return self._sum(request, served, usage)
         if self.provider in PLAINLY_PRICED:

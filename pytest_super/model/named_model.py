@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+import re
 from contextlib import suppress
+from dataclasses import replace
 from math import ceil
 from typing import TYPE_CHECKING, Any
 
-from pytest_super.json_values import object_in, objects
+from pytest_super.json_values import object_in, objects, parts_in
 from pytest_super.model.completion import NO_USAGE, Usage
 from pytest_super.model.failures import Failure, ModelCallError
 from pytest_super.model.http import ProviderServer
 from pytest_super.model.known_model import KnownModel
 from pytest_super.model.prices import prices_of
 from pytest_super.model.protocols.common import COMMON
-from pytest_super.model.protocols.protocol import MOST_TOKENS, Tokens
+from pytest_super.model.protocols.protocol import Tokens, is_count
 from pytest_super.model.provider import Answer, Asked, ModelProvider
 from pytest_super.model.streamed_answer import BrokenStreamError, NotSpokenError
 from pytest_super.model.token_estimate import (
@@ -33,6 +35,10 @@ if TYPE_CHECKING:
 NO_PROVIDER = "no such provider: name a model as litellm does, PROVIDER/MODEL, such as openai/gpt-4o"
 # The fields of a message that have what a model says; others repeat it.
 SAID = ("content", "reasoning_content", "tool_calls")
+# The fields of any usage that have numbers of tokens; others have times, prices, names and lists.
+COUNT = re.compile(r"\w*(_tokens|TokenCount)")
+# Those that cannot be null.
+ALWAYS = ("prompt_tokens", "completion_tokens", "input_tokens", "output_tokens")
 
 
 class NamedModel(ModelProvider):
@@ -123,9 +129,9 @@ class NamedModel(ModelProvider):
         if not is_stated:
             message = protocol.said(body, asked)
             tokens = estimated(protocol, asked, [message.get(name) for name in SAID])
-        if protocol is not COMMON or not is_stated:
-            # The usage of a chat completion has details with prices of their own.
-            usage = openai_usage(tokens)
+        # The usage of a chat completion has details with prices of their own.
+        is_own = protocol is COMMON and is_stated
+        usage = with_tokens(usage, tokens) if is_own else openai_usage(tokens)
         return Answer(
             body={**body, "usage": usage} if protocol is COMMON else body,
             is_chat=protocol is COMMON,
@@ -150,7 +156,8 @@ class NamedModel(ModelProvider):
         said = [event.get(protocol.said_in) for event in broken.events]
         guess = estimated(protocol, request, said)
         prompt = stated.prompt or guess.prompt
-        tokens = Tokens(prompt, stated.completion or guess.completion, min(stated.cached, prompt))
+        completion, cached = stated.completion or guess.completion, min(stated.cached, prompt)
+        tokens = replace(stated, prompt=prompt, completion=completion, cached=cached)
         named = (text_in(event, protocol.model_field) for event in broken.events)
         served = next(filter(None, named), None)
         return self._used(request, served, tokens, openai_usage(tokens))
@@ -168,18 +175,30 @@ def openai_usage(tokens: Tokens) -> dict[str, Any]:
         "prompt_tokens": tokens.prompt,
         "completion_tokens": tokens.completion,
         "total_tokens": tokens.prompt + tokens.completion,
-        "prompt_tokens_details": {"cached_tokens": tokens.cached},
+        "prompt_tokens_details": {
+            "cached_tokens": tokens.cached,
+            # Old versions of litellm know both or none.
+            "cache_creation_token_details": {
+                "ephemeral_5m_input_tokens": tokens.cache_writes - tokens.hour_writes,
+                "ephemeral_1h_input_tokens": tokens.hour_writes,
+            },
+        },
         # By these litellm computes the price of a cache.
         "cache_read_input_tokens": tokens.cached,
         "cache_creation_input_tokens": tokens.cache_writes,
     }
 
 
+def with_tokens(usage: Mapping[str, Any], tokens: Tokens) -> dict[str, Any]:
+    """The usage of a chat completion as OpenAI states it, whatever names the server has."""
+    details = {**object_in(usage, "prompt_tokens_details"), "cached_tokens": tokens.cached}
+    return {**usage, "completion_tokens": tokens.completion, "prompt_tokens_details": details}
+
+
 def is_plausible(usage: Mapping[str, Any]) -> bool:
-    """Whether no count is impossible, those of the details included."""
-    parts = [usage, *(part for part in usage.values() if isinstance(part, dict))]
-    figures = [value for part in parts for value in part.values() if isinstance(value, int)]
-    return all(0 <= figure <= MOST_TOKENS for figure in figures)
+    """Whether no number of tokens is impossible, those of the details included; these can be null."""
+    stated = [field for part in parts_in(usage) for field in part.items() if COUNT.fullmatch(field[0])]
+    return all(is_count(value) for name, value in stated if value is not None or name in ALWAYS)
 
 
 def has_message(body: Body) -> bool:

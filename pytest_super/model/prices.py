@@ -11,7 +11,7 @@ from math import inf
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pytest_super.json_values import object_in
+from pytest_super.json_values import object_in, parts_in
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -103,14 +103,17 @@ def plain_cost(entry: Mapping[str, Any], usage: Mapping[str, Any]) -> float | No
     # Some servers state it twice.
     read = max(counts.pop("cached_tokens", 0), counts.pop("cache_read_input_tokens", 0))
     written = counts.pop("cache_creation_input_tokens", 0)
+    for_an_hour = counts.pop("ephemeral_1h_input_tokens", 0)
+    counts.pop("ephemeral_5m_input_tokens", None)
     has_own_price = counts.pop("reasoning_tokens", 0) and "output_cost_per_reasoning_token" in entry
     is_long = prompt > LONG_PROMPT and any(map(LONG_PRICE.match, entry))
     if counts or has_own_price or is_long or CONDITIONAL & entry.keys():
         return None
     parts = {
-        "input_cost_per_token": prompt - read - written,
+        # Anthropic's price of what is kept for an hour. Old tables of litellm lack it.
+        "input_cost_per_token": prompt - read - written + 2 * for_an_hour,
         "cache_read_input_token_cost": read,
-        "cache_creation_input_token_cost": written,
+        "cache_creation_input_token_cost": written - for_an_hour,
         "output_cost_per_token": answer,
     }
     priced = [(entry.get(name), tokens) for name, tokens in parts.items() if tokens]
@@ -121,9 +124,21 @@ def plain_cost(entry: Mapping[str, Any], usage: Mapping[str, Any]) -> float | No
 
 def counts_in(usage: Mapping[str, Any]) -> dict[str, Any]:
     """All that is stated and not zero, without the groups."""
-    groups = ("prompt_tokens_details", "completion_tokens_details")
-    parts = [usage, *(object_in(usage, name) for name in groups)]
-    return {name: value for part in parts for name, value in part.items() if value and name not in groups}
+    stated = [field for part in parts_in(usage) for field in part.items()]
+    return {name: value for name, value in stated if value and not isinstance(value, dict)}
+
+
+def stated_cost(usage: Mapping[str, Any]) -> float | None:
+    """What OpenRouter says that an answer costs, in US dollars; None if it does not say.
+
+    Source: https://openrouter.ai/docs/use-cases/usage-accounting
+    """
+    parts: list[Any] = [usage.get("cost")]
+    if usage.get("is_byok") is True:
+        # The provider charges the user's own key, and OpenRouter a fee.
+        parts.append(object_in(usage, "cost_details").get("upstream_inference_cost"))
+    is_stated = all(isinstance(part, int | float) and 0 <= part < HIGHEST_COUNT for part in parts)
+    return float(sum(parts)) if is_stated else None
 
 
 def is_count(value: Any) -> bool:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from pytest_super.errors import SuperError
 from pytest_super.model.completion import Usage
 from pytest_super.model.failures import Failure, ModelCallError, disk_errors
+from pytest_super.model.protocols.canonical import with_ids
 from pytest_super.model.provider import Answer
 from pytest_super.model.request_difference import first_difference, nearest
 from pytest_super.store.answers import FILE, FORMAT, AnswerStore, AskedPart, TrialAnswers, read_answers
@@ -80,6 +81,8 @@ class RecordedTrial:
         answers = read_answers(source) if source else None
         if answers and answers.are_taken:
             raise SuperError(f"{answers.path} has answers that come from another record")
+        if answers:
+            check_ids(answers)
         # A call that died with an earlier gateway is asked again, and gets the same answer.
         numbers = {call.taken for call in own.calls.values() if call.end}
         left: dict[str, list[RecordedCall]] = {}
@@ -222,6 +225,17 @@ def recorded_trials(settings: ModelSettings) -> RecordedTrials | None:
         return None
     source = AnswerStore(Path(settings.answers)) if settings.answers else None
     return RecordedTrials(Path(settings.record), source, is_fork=settings.is_fork)
+
+
+def check_ids(answers: TrialAnswers) -> None:
+    """Raises SuperError for a part whose id is not its own."""
+    # Each part is in a request whose last part is none of another request.
+    for last in answers.parts.keys() - {part.after for part in answers.parts.values()}:
+        request = answers.request(last)
+        found = with_ids((part.name, part.value, part.item) for part in request.values())
+        for stated, part in zip(request, found, strict=True):
+            if stated != part.id:
+                raise SuperError(f"{answers.path} is damaged: the part {stated} is not what its id says")
 
 
 def reruns_before(path: Path) -> Iterator[Path]:

@@ -6,6 +6,7 @@ import asyncio
 import random
 from contextlib import nullcontext
 from dataclasses import dataclass
+from math import inf
 from typing import TYPE_CHECKING, TypeVar
 
 from pytest_super.model.failures import Failure, ModelCallError
@@ -146,17 +147,26 @@ class RetryPolicy:
             self.limiter.decrease(decreases)
 
     def _pause(self, error: ModelCallError, tries: int) -> float:
-        """The seconds before the next attempt. After a 429 every other call pauses as long."""
-        pause = self._draw() * min(LONGEST_PAUSE, FIRST_PAUSE * 2.0 ** (tries - 1))
-        if error.retry_after is not None:
-            pause = max(pause, min(error.retry_after, LONGEST_RETRY_AFTER))
+        """The seconds before the next attempt. After a 429 every other call pauses as long.
+
+        Infinite if the provider asks for a longer pause than any is: the other calls do not wait for it.
+        """
+        asked = error.retry_after or 0.0
+        if asked > LONGEST_RETRY_AFTER:
+            return inf
+        pause = max(asked, self._draw() * min(LONGEST_PAUSE, FIRST_PAUSE * 2.0 ** (tries - 1)))
         if error.failure is Failure.RATE_LIMITED:
             self.limiter.pause(pause)
         return pause
 
     def _gave_up(self, error: ModelCallError, tries: int, seconds: float) -> ModelCallError:
         """The last failure of a call that is not retried any more."""
-        message = f"gave up after {tries} tries in {seconds:.0f} s: {error.message}"
+        tried = "1 try" if tries == 1 else f"{tries} tries"
+        message = f"gave up after {tried} in {seconds:.0f} s: {error.message}"
+        if (asked := error.retry_after or 0.0) > LONGEST_RETRY_AFTER:
+            message += (
+                f": it asks for a pause of {asked:.0f} s, and the longest is {LONGEST_RETRY_AFTER:.0f} s"
+            )
         if self._has_connected or self._has_answers():
             return ModelCallError(error.failure, message, is_final=True)
         message += ": no call of the run has ever connected, so check the model's address and the network"

@@ -16,6 +16,7 @@ from pytest_super.kernel.inside.filework import open_regular
 from pytest_super.kernel.inside.processes import remove_tree
 from pytest_super.kernel.output import readable
 from pytest_super.model.protocols import registry
+from pytest_super.model.protocols.folds import AGENT_FOLDER
 from pytest_super.programs import command as inside
 from pytest_super.programs.answer import AnswerReader
 from pytest_super.programs.command import fill, model_name
@@ -184,7 +185,7 @@ def environment_beside(server: TrialServer, host: Mapping[str, str]) -> dict[str
 def fresh_folder(query: str) -> Iterator[str]:
     """A temporary folder with the query's file. Raises InfrastructureError."""
     try:
-        folder = tempfile.mkdtemp(prefix="pytest-super-agent-")
+        folder = tempfile.mkdtemp(prefix=AGENT_FOLDER)
         with open(f"{folder}/{QUERY}", "wb") as file:
             # A plan by a model can contain half of a surrogate pair.
             file.write(query.encode("utf-8", "replace"))

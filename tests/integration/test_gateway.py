@@ -199,7 +199,7 @@ def test_failures_and_the_pauses_after_them_are_not_wall_time(gateway: Gateway, 
 
 
 def test_a_provider_that_is_down_is_given_up_without_a_limit(gateway: Gateway, server: OpenAIServer) -> None:
-    server.always(server.fault("wrong_types"))
+    server.always(server.fault("truncated"))
     with pytest.raises(ModelError, match="gave up after 2 tries"):
         trial(gateway).complete(ASK)
 

@@ -138,6 +138,16 @@ def test_the_example_of_the_pages_works(project: HostProject, monkeypatch: pytes
     assert [step["action"]["type"] for step in project.steps()] == ["execute", "submit", "host_command"]
 
 
+def test_recorded_answers_are_given_to_a_program_that_names_its_directory(project: HostProject) -> None:
+    project.add_task()
+    program = "act('submit', answer=int(ask('Write your answer into ' + sys.argv[1])))"
+    project.add_program("program", f"from client import *\n{program}")
+    line = "$PY $P/program.py {answer_file}"
+    assert project.run(line, SCRIPT)["solved"]
+    result = project.run(line, "--super-answers=latest", "--super-answers-miss=fail")
+    assert (result["solved"], result["recorded"], result["folded"]) == (True, 1, 1)
+
+
 def test_a_program_gets_the_hosts_environment_without_keys(
     project: HostProject, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -163,6 +163,7 @@ def test_an_id_that_leads_to_another_call_is_another_request() -> None:
         ("solve time: 1.05 s", "solve time: 11.05 s"),
         ("60.5 MB 12.1 MB/s eta", "60.5 MB 3.4 MB/s eta"),
         ("4/9 [00:01<00:03, 1.52it/s]", "4/9 [00:01<00:11, 101.7it/s]"),
+        ("/tmp/pytest-super-agent-ab3_xy12/answer.json", "/tmp/pytest-super-agent-__zz9x0y/answer.json"),
     ],
 )
 def test_what_differs_between_two_runs_of_one_agent_is_hidden(before: str, now: str) -> None:
@@ -178,6 +179,7 @@ def test_what_differs_between_two_runs_of_one_agent_is_hidden(before: str, now: 
         ("accuracy 0.51", "accuracy 0.52"),
         ("loss 0.5 sum", "loss 0.6 sum"),
         ("/tmp/tmpab3/log", "/tmp/tmpxy1/log"),
+        ("/tmp/pytest-super-agent-ab3_xy12/a", "/tmp/pytest-super-agent-ab3_xy12/b"),
         ("process 4711", "process 4712"),
         ("2026-11-23", "2026-11-24"),
         ("it took 0.51 s and 3", "it took 0.7 s and 4"),
@@ -195,6 +197,14 @@ def test_the_version_of_claude_code_is_hidden_in_its_system_text_alone() -> None
 
     assert asked("2.1.328.cca") == asked("2.1.329.f21")
     assert asked("1", system="version 1") != asked("1", system="version 2")
+
+
+def test_the_directory_of_a_program_is_hidden_in_its_instructions_as_well() -> None:
+    def asked(name: str) -> list[str]:
+        request = {"input": "a", "instructions": f"Write /tmp/pytest-super-agent-{name}/answer.json."}
+        return list(parts(request, "/v1/responses"))
+
+    assert asked("ab3_xy12") == asked("__zz9x0y") != asked("b")
 
 
 def test_nothing_is_hidden_outside_of_the_conversation() -> None:

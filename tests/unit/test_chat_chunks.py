@@ -98,6 +98,27 @@ def test_calls_without_an_index_are_whole() -> None:
     assert found == [{**call, "type": "function"} for call in calls]
 
 
+@pytest.mark.parametrize("place", [{}, {"index": None}, {"index": 0}])
+def test_pieces_without_an_id_or_an_index_belong_to_the_last_call_begun(place: dict[str, Any]) -> None:
+    pieces = [
+        piece
+        for id in "ab"
+        for piece in (
+            {**place, "id": id, "function": {"name": "run", "arguments": ""}},
+            {**place, "function": {"arguments": f'{{"{id}"'}},
+            {"function": {"arguments": ": 1}"}},
+        )
+    ]
+    calls = message_of(*({"tool_calls": [piece]} for piece in pieces))["tool_calls"]
+    found = [(call["id"], call["function"]["arguments"]) for call in calls]
+    assert found == [("a", '{"a": 1}'), ("b", '{"b": 1}')]
+
+
+def test_whole_calls_without_ids_are_several() -> None:
+    call = {"type": "function", "function": {"name": "run", "arguments": "{}"}}
+    assert message_of({"tool_calls": [call]}, {"tool_calls": [call, call]})["tool_calls"] == [call] * 3
+
+
 def test_a_call_without_arguments_has_empty_ones() -> None:
     (call,) = message_of({"tool_calls": [{"index": 0, "id": "a", "function": {"name": "run"}}]})["tool_calls"]
     assert call["function"]["arguments"] == ""

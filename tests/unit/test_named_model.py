@@ -20,7 +20,9 @@ from pytest_super.model.failures import RETRIED, Failure, ModelCallError
 from pytest_super.model.known_model import import_litellm
 from pytest_super.model.named_model import NamedModel
 from pytest_super.model.protocols.common import COMMON
+from pytest_super.model.protocols.gemini import Gemini
 from pytest_super.model.protocols.messages import Messages
+from pytest_super.model.protocols.responses import Responses
 from pytest_super.model.provider import Asked
 from pytest_super.model.streamed_answer import LARGEST_ANSWER
 from tests.openai_server import ERRORS, KEY, MEANINGS, Fault, running_server
@@ -121,7 +123,7 @@ def test_an_answer_is_priced_by_the_model_that_gave_it(
     assert ask("openai/my-deployment", parameters=fields).usage.cost_usd == pytest.approx(cost)
 
 
-@pytest.mark.parametrize("way", [{"breaks_at": "finish_reason"}, {"usage": {"prompt_tokens": "many"}}])
+@pytest.mark.parametrize("way", [{"breaks_at": "finish_reason"}, {"tool_calls": "run"}])
 def test_a_broken_stream_is_priced_by_the_model_that_began_it(
     openai_server: OpenAIServer, way: dict[str, Any]
 ) -> None:
@@ -206,6 +208,11 @@ def test_a_model_may_be_silent_for_longer_before_its_answer_begins(
 
 
 IMPOSSIBLE = {"prompt_tokens": 0, "completion_tokens": 0}
+NO_NUMBERS = [None, "many", 30.0, float("nan"), float("inf"), [30], True]
+
+
+def with_usage(usage: Any) -> dict[str, Any]:
+    return {"text": "an answer", "fails_at": "usage", "with": {"choices": [], "usage": usage}}
 
 
 @pytest.mark.parametrize(
@@ -217,8 +224,14 @@ IMPOSSIBLE = {"prompt_tokens": 0, "completion_tokens": 0}
         ({"text": "an answer", "usage": {"prompt_tokens": 10**400}}, 3),
         ({"text": "an answer", "usage": {"completion_tokens": 10**12}}, 3),
         ({"text": "an answer", "usage": {"completion_tokens_details": {"reasoning_tokens": 10**30}}}, 3),
+        *((with_usage(usage), 3) for usage in NO_NUMBERS),
+        *(
+            ({"text": "an answer", "usage": {name: value}, **way}, 3)
+            for name in ("prompt_tokens", "completion_tokens")
+            for value in NO_NUMBERS
+            for way in ({}, {"cannot_stream": True})
+        ),
     ],
-    ids=["none", "negative", "zero", "too large for a float", "too large", "too large in its details"],
 )
 def test_usage_that_is_not_reported_or_impossible_is_counted(
     openai_server: OpenAIServer, reply: Any, completion: int
@@ -231,6 +244,138 @@ def test_usage_that_is_not_reported_or_impossible_is_counted(
     assert used.completion_tokens == completion
     assert used.cost_usd == pytest.approx(used.prompt_tokens * 2.5e-6 + used.completion_tokens * 10e-6)
     assert answer.body["usage"]["prompt_tokens"] == used.prompt_tokens
+
+
+@pytest.mark.parametrize("way", [{}, {"cannot_stream": True}], ids=["stream", "whole"])
+def test_a_content_of_parts_is_their_text(openai_server: OpenAIServer, way: dict[str, Any]) -> None:
+    parts = [{"type": "text", "text": "an "}, {"type": "text", "text": "answer"}]
+    openai_server.reply({"text": parts, **way})
+    assert text_of(ask()) == "an answer"
+
+
+def test_an_answer_whose_message_is_null_has_none(openai_server: OpenAIServer) -> None:
+    choice = {"index": 0, "message": None, "delta": None, "finish_reason": "stop"}
+    openai_server.always({"text": "x", "fails_at": "role", "with": {"choices": [choice]}})
+    relayed: list[Any] = []
+
+    async def relay(events: list[Any]) -> None:
+        relayed.extend(events)
+
+    with pytest.raises(ModelCallError, match="the answer has no message") as caught:
+        asyncio.run(NamedModel(MODEL).ask(Asked(COMMON, REQUEST, REQUEST, relay=relay), 1))
+    assert (caught.value.failure, caught.value.is_final, relayed) == (Failure.TRANSIENT, False, [])
+
+
+@pytest.mark.parametrize(
+    ("provider", "usage", "tokens"),
+    [
+        ("xai", {"total_tokens": 134, "completion_tokens_details": {"reasoning_tokens": 100}}, (30, 104, 0)),
+        ("deepseek", {"prompt_cache_hit_tokens": 20, "prompt_cache_miss_tokens": 10}, (30, 4, 20)),
+        ("moonshot", {"cached_tokens": 20}, (30, 4, 20)),
+        ("openai", {"total_tokens": 34, "completion_tokens_details": {"reasoning_tokens": 3}}, (30, 4, 0)),
+    ],
+)
+def test_tokens_that_a_provider_states_in_its_own_way_are_read_and_priced(
+    openai_server: OpenAIServer, provider: str, usage: dict[str, Any], tokens: tuple[int, int, int]
+) -> None:
+    prices = {"input_cost_per_token": 3, "cache_read_input_token_cost": 1, "output_cost_per_token": 5}
+    openai_server.reply({"text": "x", "usage": {"prompt_tokens": 30, "completion_tokens": 4, **usage}})
+    parameters = {"api_base": openai_server.base_url, "api_key": "k", **prices}
+    used = ask(f"{provider}/of-{provider}", parameters=parameters).usage
+    prompt, completion, cached = tokens
+    assert (used.prompt_tokens, used.completion_tokens, used.cached_tokens) == tokens
+    assert used.cost_usd == pytest.approx(3 * (prompt - cached) + cached + 5 * completion)
+
+
+def test_what_is_cached_for_an_hour_costs_twice_the_price_of_a_prompt(openai_server: OpenAIServer) -> None:
+    writes = {"ephemeral_5m_input_tokens": 400, "ephemeral_1h_input_tokens": 600}
+    native = {"cache_creation_input_tokens": 1000, "cache_creation": writes}
+    answers = [{"text": "x", "native_usage": native, **way} for way in ({}, {"breaks_at": "message_delta"})]
+    openai_server.reply(*answers)
+    provider, asked = NamedModel("anthropic/claude-sonnet-4-5"), Asked(Messages(), REQUEST, REQUEST)
+    used = asyncio.run(provider.ask(asked, 1)).usage
+    assert used.cost_usd == pytest.approx((20 + 400 * 1.25 + 600 * 2) * 3e-6 + 3 * 15e-6)
+    with pytest.raises(ModelCallError) as broken:
+        asyncio.run(NamedModel("anthropic/claude-sonnet-4-5").ask(asked, 1))
+    used = broken.value.usage
+    assert used.cost_usd == pytest.approx((20 + 400 * 1.25 + 600 * 2) * 3e-6 + used.completion_tokens * 15e-6)
+
+
+def test_the_usage_of_a_message_that_is_no_object_is_estimated() -> None:
+    begun = {"type": "message_start", "message": {"model": "m", "content": [], "usage": "many"}}
+    ended = {"type": "message_delta", "delta": {"stop_reason": "end_turn"}, "usage": ["many"]}
+    body = Messages().whole([begun, ended, {"type": "message_stop"}])
+    assert body is not None
+    answer = NamedModel("anthropic/claude-sonnet-4-5")._read(Messages(), REQUEST, body)
+    assert (answer.is_counted, answer.usage.prompt_tokens) == (True, 10)
+
+
+def test_prompts_of_the_providers_tools_are_counted(openai_server: OpenAIServer) -> None:
+    openai_server.reply({"text": "x", "native_usage": {"toolUsePromptTokenCount": 50}})
+    request = Gemini.harmless
+    answer = asyncio.run(NamedModel("gemini/gemini-2.5-flash").ask(Asked(Gemini(), request, request), 1))
+    assert answer.usage.prompt_tokens == 20 + 50
+
+
+OWN_KEY = {"is_byok": True, "cost": 0.25, "cost_details": {"upstream_inference_cost": 2.0}}
+
+
+@pytest.mark.parametrize("way", [{}, {"cannot_stream": True}], ids=["stream", "whole"])
+@pytest.mark.parametrize(
+    ("usage", "cost"),
+    [
+        ({"cost": 0.5, "is_byok": False, "cost_details": {"upstream_inference_cost": 0.5}}, 0.5),
+        (OWN_KEY, 2.25),
+        ({"cost": "0.5"}, None),
+        ({"cost": -1}, None),
+    ],
+)
+def test_an_answer_of_openrouter_costs_what_it_says(
+    openai_server: OpenAIServer, way: dict[str, Any], usage: dict[str, Any], cost: float | None
+) -> None:
+    openai_server.reply({"text": "x", "usage": usage, **way})
+    parameters = {"api_base": openai_server.base_url, "api_key": "k"}
+    assert ask("openrouter/somebody/new", parameters=parameters).usage.cost_usd == cost
+
+
+UNKNOWN = [
+    "404 page not found",
+    {"error": {"code": 404, "message": "File Not Found", "type": "not_found_error"}},
+    {"error": {"message": "The model does not exist", "code": "model_not_found"}},
+]
+
+
+@pytest.mark.parametrize("body", UNKNOWN)
+def test_a_server_without_responses_is_asked_for_chat_completions_whatever_it_says(
+    openai_server: OpenAIServer, body: Any
+) -> None:
+    openai_server.speaks, openai_server.unknown = frozenset(), body
+    openai_server.reply(*["an answer"] * 3)
+    asked = Asked(Responses(), {"input": "What?"}, REQUEST)
+    provider = NamedModel(MODEL)
+
+    async def both() -> list[Answer]:
+        return [await provider.ask(asked, number) for number in (1, 2)]
+
+    assert list(map(text_of, asyncio.run(both()))) == ["an answer"] * 2
+    assert ["input" in each.body for each in openai_server.requests] == [True, False, False]
+
+
+def test_a_server_that_has_answered_in_a_protocol_is_asked_in_it_again(openai_server: OpenAIServer) -> None:
+    """OpenAI answers 404 to a request with an item that it does not know."""
+    missing = {"error": {"status": 404, "message": "Item 'rs_1' not found."}}
+    openai_server.reply("one", missing, "Yes.", "two")
+    asked = Asked(Responses(), {"input": "What?"}, REQUEST)
+    provider = NamedModel(MODEL)
+
+    async def three() -> list[Answer | BaseException]:
+        return [(await asyncio.gather(provider.ask(asked, n), return_exceptions=True))[0] for n in (1, 2, 3)]
+
+    _, failure, _ = asyncio.run(three())
+    assert isinstance(failure, ModelCallError)
+    place = f"(at {openai_server.base_url}/responses)"
+    assert (failure.failure, failure.message.endswith(place)) == (Failure.REFUSED, True)
+    assert all("input" in each.body for each in openai_server.requests)
 
 
 def test_a_part_that_the_counter_does_not_know_fails_no_call(openai_server: OpenAIServer) -> None:
@@ -585,7 +730,7 @@ def test_an_image_in_the_request_itself_is_passed_on(openai_server: OpenAIServer
         ("html", Failure.UNCLEAR, None),
         ("reset", Failure.TRANSIENT, None),
         ("truncated", Failure.UNCLEAR, None),
-        ("wrong_types", Failure.UNCLEAR, None),
+        ("wrong_types", Failure.TRANSIENT, None),
     ],
 )
 def test_each_fault_is_a_failure_of_its_kind_whatever_the_prompt_contains(
@@ -688,7 +833,6 @@ def test_a_malformed_request_is_refused_even_if_litellm_cannot_write_it(
         {"text": ["a"]},
         {"text": {"a": 1}},
         {"tool_calls": "run"},
-        {"usage": {"prompt_tokens": "many"}},
     ],
 )
 def test_broken_parts_of_an_answer_break_it(openai_server: OpenAIServer, fields: dict[str, Any]) -> None:
@@ -754,9 +898,9 @@ def test_an_unknown_provider_is_final_and_the_message_shows_the_form_of_a_name(m
 def test_a_message_is_one_line_in_the_providers_words(openai_server: OpenAIServer) -> None:
     openai_server.reply(Fault("429"), Fault("404"), Fault("truncated"), Fault("reset"))
     assert failure_of().message == "openai/gpt-4o answered 429: Rate limit reached for requests."
-    assert failure_of().message == "openai/gpt-4o answered 404: The model `m` does not exist."
-    assert failure_of().message.startswith("openai/gpt-4o: the answer cannot be read: Unterminated string")
     asked = f"{openai_server.base_url}/chat/completions"
+    assert failure_of().message == f"openai/gpt-4o answered 404: The model `m` does not exist. (at {asked})"
+    assert failure_of().message.startswith("openai/gpt-4o: the answer cannot be read: Unterminated string")
     assert failure_of().message.startswith(f"openai/gpt-4o: the connection to {asked} failed: ")
     error = failure_of(parameters={"api_base": "http://127.0.0.1:1"})
     said = "the connection to http://127.0.0.1:1/chat/completions failed: Connect call failed"

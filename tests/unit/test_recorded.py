@@ -125,6 +125,15 @@ def test_what_an_answer_of_the_trial_has_is_not_hidden(tmp_path: Path) -> None:
     assert texts_of(trial, "it took 0.7 s", "it took 0.51 s", "took 0.7 s") == ["", "0.51 s is long", "x"]
 
 
+def test_a_record_whose_parts_are_not_what_their_ids_say_is_damaged(tmp_path: Path) -> None:
+    source = recorded(tmp_path / "source", ("how much?", "1"), ("how many?", "2"))
+    assert texts_of(RecordedTrial.open(tmp_path / "own", source), "how many?") == ["2"]
+    source.write_text(source.read_text().replace("how many?", "how few?"))
+    damaged = asked("how many?")[-1].id
+    with pytest.raises(SuperError, match=f"{source} is damaged: the part {damaged} is not what its id says"):
+        RecordedTrial.open(tmp_path / "other", source)
+
+
 def test_answers_of_another_record_are_not_passed_on(tmp_path: Path) -> None:
     source = recorded(tmp_path / "source", ("q", "1"))
     trial = RecordedTrial.open(tmp_path / "own", source)

@@ -12,10 +12,10 @@ import re
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pytest_super.json_values import loaded
-from pytest_super.model.protocols.folds import FOLDS, OF_SYSTEM, fold
+from pytest_super.model.protocols.folds import ANYWHERE, FOLDS, OF_SYSTEM, fold
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
     from pytest_super.model.protocols.folds import Fold
     from pytest_super.model.protocols.protocol import Request, WireProtocol
@@ -58,8 +58,13 @@ class Part(NamedTuple):
 
 def parts_of(protocol: WireProtocol, request: Request) -> Iterator[Part]:
     """The parts of an accepted request; the id of the last one is the digest of the request."""
+    return with_ids(named_values(protocol, request))
+
+
+def with_ids(values: Iterable[tuple[str, Any, int]]) -> Iterator[Part]:
+    """The parts of one request, from their names, values and items."""
     numbered, id = Numbered(), ""
-    for name, value, item in named_values(protocol, request):
+    for name, value, item in values:
         numbered.hidden = []
         text = json.dumps(numbered.part(name, value, item), sort_keys=True)
         id = hashlib.sha256(f"{id}\0{name}\0{text}".encode()).hexdigest()[:ID_LENGTH]
@@ -94,7 +99,7 @@ class Numbered:
         """Those of the part."""
 
     def part(self, name: str, value: Any, item: int) -> Any:
-        self._folds = FOLDS if item else OF_SYSTEM if name == "system" else ()
+        self._folds = FOLDS if item else OF_SYSTEM if name == "system" else ANYWHERE
         # A conversation can have the name of a field with data.
         return self.value(value) if item else self.field(name, value)
 

@@ -18,7 +18,13 @@ class Fold:
     """Its only group is what is hidden."""
 
 
+# Behind it is what `tempfile` makes up.
+AGENT_FOLDER = "pytest-super-agent-"
+ANYWHERE = (
+    Fold("the directory of a program on the host", re.compile(rf"{AGENT_FOLDER}([a-z0-9_]{{8}})(?!\w)")),
+)
 FOLDS = (
+    *ANYWHERE,
     Fold("Codex numbers each output of a command", re.compile(r"^Chunk ID: ([0-9a-f]{6})$", re.MULTILINE)),
     Fold(
         "Claude Code and Gemini CLI tell the day on which they run",
@@ -33,6 +39,7 @@ FOLDS = (
     Fold("how much time a progress bar has left", re.compile(r"(?<!\d)(\d+:\d\d(?::\d\d)?<[\d:?]+)")),
 )
 OF_SYSTEM = (
+    *ANYWHERE,
     Fold(
         "Claude Code tells its provider its version, for the bill",
         re.compile(r"^x-anthropic-billing-header: cc_version=([^;\n]+);", re.MULTILINE),
@@ -40,7 +47,7 @@ OF_SYSTEM = (
 )
 HIDDEN = "…"
 # Most texts have none of these.
-MAY_HAVE = re.compile(r"\.\d+ ?m?s|/s|s/it|:\d\d<|Chunk ID: |Today's date is |cc_version=")
+MAY_HAVE = re.compile(r"\.\d+ ?m?s|/s|s/it|:\d\d<|Chunk ID: |Today's date is |cc_version=|" + AGENT_FOLDER)
 
 
 # A trial sends the same texts with each call.

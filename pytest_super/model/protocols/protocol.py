@@ -50,6 +50,8 @@ class Tokens:
     """Of the prompt: read from a cache."""
     cache_writes: int = 0
     """Of the prompt: written to a cache."""
+    hour_writes: int = 0
+    """Of these: kept there for an hour, which costs more."""
     thought: int = 0
     """Of the completion: what the client does not see of the model's thoughts."""
 
@@ -262,8 +264,11 @@ def plain_error(code: str, message: str) -> Body:
 
 def count(value: Any) -> int:
     """A number of tokens; 0 for what is none, and for what is more than any answer uses."""
-    is_count = isinstance(value, int) and not isinstance(value, bool) and 0 < value <= MOST_TOKENS
-    return value if is_count else 0
+    return value if is_count(value) else 0
+
+
+def is_count(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= MOST_TOKENS
 
 
 def detail(usage: Any, group: str, name: str) -> int:
@@ -273,12 +278,15 @@ def detail(usage: Any, group: str, name: str) -> int:
 
 def chat_tokens(usage: Any) -> Tokens:
     """What the usage of a chat completion says."""
-    return Tokens(
-        prompt=count(usage.get("prompt_tokens")),
-        completion=count(usage.get("completion_tokens")),
-        cached=detail(usage, "prompt_tokens_details", "cached_tokens"),
-        thought=detail(usage, "completion_tokens_details", "reasoning_tokens"),
-    )
+    prompt, completion = count(usage.get("prompt_tokens")), count(usage.get("completion_tokens"))
+    thought = detail(usage, "completion_tokens_details", "reasoning_tokens")
+    if usage.get("total_tokens") == prompt + completion + thought:
+        # xAI's completion is without its thoughts.
+        completion += thought
+    # DeepSeek's name, and Moonshot's.
+    others = [count(usage.get(name)) for name in ("prompt_cache_hit_tokens", "cached_tokens")]
+    cached = max(detail(usage, "prompt_tokens_details", "cached_tokens"), *others)
+    return Tokens(prompt, completion, cached, thought=thought)
 
 
 def text_of(content: Any) -> str:

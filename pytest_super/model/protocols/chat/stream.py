@@ -21,7 +21,6 @@ if TYPE_CHECKING:
 TEXTS = ("reasoning_content", "content", "refusal")
 # The texts that come whole; some servers repeat them in every chunk.
 WHOLE = frozenset(("id", "type", "name", "role", "signature", "finish_reason"))
-COUNTS = ("prompt_tokens", "completion_tokens")
 # How models without a parser for their thoughts begin.
 THOUGHT = re.compile(r"<(think|thinking)>(.*?)</\1>(.*)", re.DOTALL)
 NO_CALL = {"name": "", "arguments": ""}
@@ -88,21 +87,18 @@ def whole(events: list[Event]) -> Body | None:
         # Azure sends chunks of a content filter, without an id and a model.
         body |= {name: value for name, value in chunk.items() if value not in (None, "")}
         for choice in objects(chunk.get("choices")):
-            add(choices.setdefault(choice.get("index") or 0, {"message": {}}), renamed(choice))
+            add(choices.setdefault(choice.get("index") or 0, {}), renamed(choice))
     has_reasons = all(choice.get("finish_reason") for choice in choices.values())
     # The end of a stream without an answer still states what it cost.
     is_ended = has_reasons or END_MARK in events if choices else "usage" in body
     if not is_ended:
         return None
     finished = [{"index": index, **with_defaults(joined(choices[index]))} for index in sorted(choices)]
-    check_types(body.get("usage"), [choice["message"] for choice in finished])
+    check_types([choice["message"] for choice in finished if "message" in choice])
     return {**body, "object": "chat.completion", "choices": finished}
 
 
-def check_types(usage: Any, messages: list[dict[str, Any]]) -> None:
-    counts = usage if usage is not None else {}
-    if not isinstance(counts, dict) or not all(isinstance(counts.get(name, 0), int) for name in COUNTS):
-        raise TypeError("the usage has no numbers")
+def check_types(messages: list[dict[str, Any]]) -> None:
     for message in messages:
         if not isinstance(message["content"], str | None):
             raise TypeError("the content is not text")
@@ -113,16 +109,23 @@ def check_types(usage: Any, messages: list[dict[str, Any]]) -> None:
 def has_part(event: Event) -> bool:
     """Whether an event has a part of the answer; a whole message is none, as no client expects it."""
     return any(
-        ("message" not in choice and choice.get("finish_reason"))
+        (isinstance(choice.get("delta"), dict) and choice.get("finish_reason"))
         or any(value for name, value in (choice.get("delta") or {}).items() if name != "role")
         for choice in objects(event.get("choices"))
     )
 
 
 def renamed(choice: dict[str, Any]) -> dict[str, Any]:
-    """A server that cannot stream sends the whole message where others send a part of it."""
+    """A server that cannot stream sends the whole message where others send a part of it.
+
+    Its content is text: some servers send a list of parts.
+    """
     rest = {name: value for name, value in choice.items() if name not in ("delta", "index")}
-    return rest if "message" in rest else {**rest, "message": choice.get("delta") or {}}
+    message: Any = choice.get("delta") if choice.get("message") is None else choice["message"]
+    parts: Any = message.get("content") if isinstance(message, dict) else None
+    if is_list_of_objects(parts) and all(part.get("type") == "text" for part in parts):
+        message = {**message, "content": "".join(part["text"] for part in parts)}
+    return {**rest, "message": message}
 
 
 def add(whole: dict[str, Any], part: dict[str, Any]) -> None:
@@ -139,22 +142,32 @@ def add(whole: dict[str, Any], part: dict[str, Any]) -> None:
 
 
 def add_items(whole: dict[str, Any], name: str, items: list[Any]) -> None:
-    if not all(isinstance(item, dict) and ("index" in item or name == "tool_calls") for item in items):
+    is_call = name == "tool_calls"
+    if not all(isinstance(item, dict) and (is_call or item.get("index") is not None) for item in items):
         whole.setdefault(name, []).extend(items)
         return
     indexed = whole.setdefault(name, Indexed())
     for item in items:
-        # Without an index, the calls are whole. Gemini's all have the same.
-        index = item.get("index")
-        if index is None or is_another(indexed.get(index, {}), item):
-            index = max(indexed, default=-1) + 1
-        add(indexed.setdefault(index, {}), item)
+        add(indexed.setdefault(place_of(indexed, item), {}), item)
+
+
+def place_of(indexed: Indexed, item: dict[str, Any]) -> int:
+    """Where a piece belongs: to the last item begun with its index, or without one to the last of all."""
+    index = item.get("index")
+    # Gemini's calls all have the same index.
+    begun = (place for place, call in reversed(indexed.items()) if index in (None, call.get("index")))
+    last = next(begun, None)
+    if last is not None and not is_another(indexed[last], item):
+        return last
+    return max(indexed, default=-1) + 1 if index is None or index in indexed else int(index)
 
 
 def is_another(call: dict[str, Any], item: dict[str, Any]) -> bool:
     """Whether the item begins another call: some servers state an id, or a name, in every piece of one."""
     is_named = bool(object_in(item, "function").get("name"))
-    return is_named and bool(call.get("id") and item.get("id")) and call["id"] != item["id"]
+    before, now = call.get("id"), item.get("id")
+    # Without an index, a name begins a call unless the id says otherwise.
+    return is_named and (before != now if before and now else item.get("index") is None)
 
 
 def joined(value: Any) -> Any:
@@ -168,6 +181,8 @@ def joined(value: Any) -> Any:
 
 
 def with_defaults(choice: dict[str, Any]) -> dict[str, Any]:
+    if "message" not in choice:
+        return choice
     message = {"role": "assistant", "content": None, **choice["message"]}
     message |= thought_of(message)
     if isinstance(message.get("tool_calls"), list):

@@ -66,7 +66,7 @@ def tokens(usage: Any) -> Tokens:
     """What a usage says. Those of a stream are each of all that has come."""
     thought = count(usage.get("thoughtsTokenCount"))
     return Tokens(
-        prompt=count(usage.get("promptTokenCount")),
+        prompt=count(usage.get("promptTokenCount")) + count(usage.get("toolUsePromptTokenCount")),
         completion=count(usage.get("candidatesTokenCount")) + thought,
         cached=count(usage.get("cachedContentTokenCount")),
         thought=thought,

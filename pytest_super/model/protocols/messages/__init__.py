@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from pytest_super.json_values import is_list_of_objects, parts_in
 from pytest_super.model.protocols.messages import conversion, stream
-from pytest_super.model.protocols.protocol import Site, Tokens, WireProtocol, count, invalid
+from pytest_super.model.protocols.protocol import Site, Tokens, WireProtocol, count, detail, invalid
 from pytest_super.model.protocols.route import Route
 
 if TYPE_CHECKING:
@@ -97,7 +97,8 @@ class Messages(WireProtocol):
         cached = count(usage.get("cache_read_input_tokens"))
         written = count(usage.get("cache_creation_input_tokens"))
         prompt = count(usage.get("input_tokens")) + cached + written
-        return Tokens(prompt, count(usage.get("output_tokens")), cached, written)
+        for_an_hour = detail(usage, "cache_creation", "ephemeral_1h_input_tokens")
+        return Tokens(prompt, count(usage.get("output_tokens")), cached, written, for_an_hour)
 
     def error(self, status: int, code: str, message: str) -> Body:
         kind = STATUS_TYPES.get(status, "invalid_request_error" if status < 500 else "api_error")

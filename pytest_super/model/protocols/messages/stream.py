@@ -101,8 +101,8 @@ def whole(events: list[Event]) -> Body | None:
 
 def merged(begun: Any, ended: Any) -> dict[str, Any]:
     """The usage of the first event with that of the last, where that states a figure."""
-    stated = {name: value for name, value in (ended or {}).items() if value is not None}
-    return {**(begun or {}), **stated}
+    begun, ended = (each if isinstance(each, dict) else {} for each in (begun, ended))
+    return {**begun, **{name: value for name, value in ended.items() if value is not None}}
 
 
 def usage_of(events: list[Event]) -> dict[str, Any]:
