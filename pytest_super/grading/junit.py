@@ -12,8 +12,16 @@ DEEPEST = 100
 PIECE = 2**16
 # Bytes of a tag with its attributes, which the parser keeps whole.
 LONGEST_TAG = 2**20
-PASSED, ERROR = "passed", "error"
-NOT_PASSED = ("failure", ERROR, "skipped")
+PASSED, FAILURE, ERROR, SKIPPED = "passed", "failure", "error", "skipped"
+NOT_PASSED = (FAILURE, ERROR, SKIPPED)
+# What googletest, CTest, behave and others write as `status` or `result`, in small letters.
+STATED = {
+    **dict.fromkeys(("fail", "failed"), FAILURE),
+    **dict.fromkeys(("notrun", "suppressed", "disabled", "skip", "ignored", "pending", "untested"), SKIPPED),
+    **{outcome: outcome for outcome in NOT_PASSED},
+}
+# Of a testcase, together.
+IDENTITY = ("classname", "name", "file", "line")
 
 
 class NotJunitError(Exception):
@@ -28,7 +36,11 @@ class Testcase(NamedTuple):
 
 
 def testcases(data: bytes) -> list[Testcase]:
-    """At least one. Raises NotJunitError."""
+    """At least one. Raises NotJunitError.
+
+    Those of one suite with the same name are one, which passed if all of them did: pytest writes two if a
+    test and its teardown fail, and one for each rerun.
+    """
     reader = Reader()
     try:
         reader.read(data)
@@ -46,6 +58,7 @@ class Reader:
     def __init__(self) -> None:
         self.found: list[Testcase] = []
         self._open: list[int | None] = []
+        self._of_suite: dict[tuple[str | None, ...], int] = {}
         self._parser = expat.ParserCreate()
         self._parser.StartElementHandler = self._start
         self._parser.EndElementHandler = lambda _tag: self._open.pop()
@@ -63,16 +76,36 @@ class Reader:
         self._open.append(None)
         if len(self._open) > DEEPEST:
             raise NotJunitError(f"is nested deeper than {DEEPEST}")
-        if tag == "testcase":
-            self._open[-1] = len(self.found)
-            self._add(".".join(filter(None, (attributes.get("classname"), attributes.get("name")))))
-        elif parent is not None and tag in NOT_PASSED and self.found[parent].outcome == PASSED:
-            self.found[parent] = self.found[parent]._replace(outcome=tag)
+        if tag == "testsuite":
+            self._of_suite.clear()
+        elif tag == "testcase":
+            self._open[-1] = place = self._place(attributes)
+            self._note(place, stated_outcome(attributes))
+        elif parent is not None and tag in NOT_PASSED:
+            self._note(parent, tag)
 
-    def _add(self, name: str) -> None:
+    def _place(self, attributes: dict[str, str]) -> int:
+        """Where the testcase is in `found`, to which a new one is added."""
+        identity = tuple(map(attributes.get, IDENTITY))
+        if attributes.get("name") and identity in self._of_suite:
+            return self._of_suite[identity]
         if len(self.found) == MOST_TESTCASES:
             raise NotJunitError(f"has more than {MOST_TESTCASES:,} testcases")
-        self.found.append(Testcase(short(name), PASSED))
+        self.found.append(Testcase(short(".".join(filter(None, identity[:2]))), PASSED))
+        return self._of_suite.setdefault(identity, len(self.found) - 1)
+
+    def _note(self, place: int, outcome: str) -> None:
+        """The first that is not PASSED counts."""
+        if self.found[place].outcome == PASSED:
+            self.found[place] = self.found[place]._replace(outcome=outcome)
+
+
+def stated_outcome(attributes: dict[str, str]) -> str:
+    """PASSED unless the attributes of a testcase say otherwise, such as `skipped="true"`."""
+    flags = (name for name, value in attributes.items() if value.lower() == "true")
+    said = (attributes.get("status", ""), attributes.get("result", ""), *flags)
+    words = ("".join(filter(str.isalpha, one)).lower() for one in said)
+    return next((STATED[word] for word in words if word in STATED), PASSED)
 
 
 def refuse_doctype(*_: object) -> None:
