@@ -96,6 +96,10 @@ def errors_of(folder: Path, **grade: Any) -> str:
             "`grade.result[0].regex.pattern` is not a regular expression",
         ),
         (
+            {"result": [{"regex": {"pattern": "(a{400}){251}"}}]},
+            "`grade.result[0].regex.pattern` repeats more than 100,000 characters by its counts",
+        ),
+        (
             {"result": [{"regex": {"pattern": "a"}}]},
             "`grade.result[0].regex` has no group 1: the pattern has 0",
         ),
