@@ -15,13 +15,11 @@ LONGEST_TAG = 2**20
 PASSED, FAILURE, ERROR, SKIPPED = "passed", "failure", "error", "skipped"
 NOT_PASSED = (FAILURE, ERROR, SKIPPED)
 # What googletest, CTest, behave and others write as `status` or `result`, in small letters.
-STATED = {
-    **dict.fromkeys(("fail", "failed"), FAILURE),
-    **dict.fromkeys(("notrun", "suppressed", "disabled", "skip", "ignored", "pending", "untested"), SKIPPED),
-    **{outcome: outcome for outcome in NOT_PASSED},
-}
-# Of a testcase, together.
-IDENTITY = ("classname", "name", "file", "line")
+STATED = {name: name for name in NOT_PASSED} | {"fail": FAILURE, "failed": FAILURE}
+STATED |= dict.fromkeys(("notrun", "suppressed", "disabled", "ignored", "pending", "untested"), SKIPPED)
+IDENTITY = ("name", "classname", "file", "line")
+Place = tuple[object, ...]
+"""Which testcase: its suite and IDENTITY."""
 
 
 class NotJunitError(Exception):
@@ -49,16 +47,16 @@ def testcases(data: bytes) -> list[Testcase]:
         raise NotJunitError(f"is not XML: {error}") from None
     if not reader.found:
         raise NotJunitError("has no testcases")
-    return reader.found
+    return list(reader.found.values())
 
 
 class Reader:
-    """Keeps the testcases, and for each open tag which testcase it is."""
+    """Keeps the testcases by their places, and for each open tag the place of its testcase."""
 
     def __init__(self) -> None:
-        self.found: list[Testcase] = []
-        self._open: list[int | None] = []
-        self._of_suite: dict[tuple[str | None, ...], int] = {}
+        self.found: dict[Place, Testcase] = {}
+        self._suite = 0
+        self._open: list[Place | None] = []
         self._parser = expat.ParserCreate()
         self._parser.StartElementHandler = self._start
         self._parser.EndElementHandler = lambda _tag: self._open.pop()
@@ -72,32 +70,26 @@ class Reader:
         self._parser.Parse(b"", True)
 
     def _start(self, tag: str, attributes: dict[str, str]) -> None:
-        parent = self._open[-1] if self._open else None
+        place = self._open[-1] if self._open else None
         self._open.append(None)
         if len(self._open) > DEEPEST:
             raise NotJunitError(f"is nested deeper than {DEEPEST}")
-        if tag == "testsuite":
-            self._of_suite.clear()
-        elif tag == "testcase":
+        self._suite += tag == "testsuite"
+        if tag == "testcase":
             self._open[-1] = place = self._place(attributes)
-            self._note(place, stated_outcome(attributes))
-        elif parent is not None and tag in NOT_PASSED:
-            self._note(parent, tag)
+            tag = stated_outcome(attributes)
+        if place is not None and tag in NOT_PASSED and self.found[place].outcome == PASSED:
+            self.found[place] = self.found[place]._replace(outcome=tag)
 
-    def _place(self, attributes: dict[str, str]) -> int:
-        """Where the testcase is in `found`, to which a new one is added."""
-        identity = tuple(map(attributes.get, IDENTITY))
-        if attributes.get("name") and identity in self._of_suite:
-            return self._of_suite[identity]
-        if len(self.found) == MOST_TESTCASES:
-            raise NotJunitError(f"has more than {MOST_TESTCASES:,} testcases")
-        self.found.append(Testcase(short(".".join(filter(None, identity[:2]))), PASSED))
-        return self._of_suite.setdefault(identity, len(self.found) - 1)
-
-    def _note(self, place: int, outcome: str) -> None:
-        """The first that is not PASSED counts."""
-        if self.found[place].outcome == PASSED:
-            self.found[place] = self.found[place]._replace(outcome=outcome)
+    def _place(self, attributes: dict[str, str]) -> Place:
+        own = [attributes.get(name) for name in IDENTITY]
+        # One without a name is not the same as another.
+        place = (self._suite, *own) if own[0] else (len(self.found),)
+        if place not in self.found:
+            if len(self.found) == MOST_TESTCASES:
+                raise NotJunitError(f"has more than {MOST_TESTCASES:,} testcases")
+            self.found[place] = Testcase(short(".".join(filter(None, own[1::-1]))), PASSED)
+        return place
 
 
 def stated_outcome(attributes: dict[str, str]) -> str:

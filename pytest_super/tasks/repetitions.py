@@ -8,11 +8,10 @@ from math import prod
 PIECE = re.compile(
     r"\\N\{[^}]*\}|\\x..|\\u.{4}|\\U.{8}|\\\d{1,3}|\\."  # an escape
     r"|\[\^?\]?(?:\\.|[^\]\\])*\]"  # a set
-    r"|\{\d*,?\d*\}|.",  # a quantifier, or one character
+    r"|\(\?#[^)]*\)|\{\d*,?\d*\}|.",  # a comment, a quantifier, or one character
     re.DOTALL,
 )
-_COMMENT = re.compile(r"\(\?#[^)]*\)")
-_PIECE_OR_COMMENT = re.compile(f"{_COMMENT.pattern}|{PIECE.pattern}", re.DOTALL)
+COMMENT = "(?#"
 _LEAST = re.compile(r"\{\s*(\d+)")
 _VERBOSE = re.compile(r"\(\?[a-zA-Z]*x")
 
@@ -26,19 +25,14 @@ def written_out(pattern: str) -> int:
         # Blanks and comments hide what belongs together: all counts multiply.
         return len(pattern) * prod(max(int(count), 1) for count in _LEAST.findall(pattern))
     last, groups = 0, [0]
-    for piece in _PIECE_OR_COMMENT.findall(pattern):
-        if _COMMENT.match(piece):
-            continue
+    for piece in PIECE.findall(pattern):
         if piece == "(":
             groups.append(0)
-        elif piece == ")":
-            last = groups.pop()
-            groups[-1] += last
         elif count := _LEAST.match(piece):
             more = last * max(int(count[1]) - 1, 0)
             last += more
             groups[-1] += more
-        else:
-            last = 1
-            groups[-1] += 1
+        elif not piece.startswith(COMMENT):
+            last = groups.pop() if piece == ")" else 1
+            groups[-1] += last
     return groups[0]

@@ -8,7 +8,7 @@ import warnings
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from pytest_super.tasks.repetitions import PIECE
+from pytest_super.tasks.repetitions import COMMENT, PIECE
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -103,7 +103,7 @@ def required_literals(text: str) -> list[str]:
     """
     runs = [""]
     for piece in PIECE.findall(text):
-        if piece in "()|":
+        if piece in "()|" or piece.startswith(COMMENT):
             return []
         if piece[0] == "\\" and len(piece) == 2 and not piece[1].isalnum():
             runs[-1] += piece[1]
