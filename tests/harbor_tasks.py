@@ -27,6 +27,7 @@ timeout_sec = 60.0
 env = { WANTED = "2.5" }
 
 [environment]
+workdir = "/app"
 cpus = 1
 memory_mb = 512
 allow_internet = false

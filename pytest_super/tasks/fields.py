@@ -9,11 +9,15 @@ from typing import Annotated
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
 
+from pytest_super.tasks.repetitions import written_out
+
 TASK_ID = r"^[A-Za-z0-9][A-Za-z0-9_.,-]*$"
 COMMIT = r"^[0-9a-f]{40}$"
 SHA256 = r"^[0-9a-f]{64}$"
 NOT_BLANK = r"\S"
 SIZE_UNITS = {"": 1, "k": 2**10, "m": 2**20, "g": 2**30, "t": 2**40}
+# Pieces of a pattern, each of which takes up to a kilobyte of memory when it is compiled.
+MOST_WRITTEN_OUT = 100_000
 # Most landmarks have none of these. Compiling them would take a large part of the time to load a task.
 SPECIAL = frozenset(".^$*+?{}[]|()\\")
 
@@ -48,6 +52,8 @@ def check_regex(pattern: str) -> str:
     # `re` raises the last two for a repetition number that is too large, and for nesting that is too deep.
     except (re.error, OverflowError, RecursionError) as error:
         raise ValueError(f"is not a regular expression: {error}") from None
+    if "{" in pattern and written_out(pattern) > max(MOST_WRITTEN_OUT, len(pattern)):
+        raise ValueError(f"repeats more than {MOST_WRITTEN_OUT:,} characters by its counts, which multiply")
     return pattern
 
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+from io import BytesIO
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -100,6 +102,74 @@ def test_a_build_that_fails_shows_the_last_lines_of_its_step(
     why, *last = [line.strip() for line in capsys.readouterr().out.splitlines()[2:]]
     assert why.endswith("a step ended with status 7")
     assert last == [*map(str, range(12, 21)), "red"]
+
+
+OWN_FOLDER = "/srv/own"
+SERVING = "#!/bin/bash\npwd > place.txt\npython3 -m http.server 8123 &\n"
+SERVED = "import urllib.request as r\nprint(r.urlopen('http://localhost:8123/place.txt').read().decode())\n"
+SERVED_TEST = f"""\
+until python3 /tests/served.py > /tmp/served; do sleep 0.1; done
+[ "$(head -n 1 /tmp/served)" = "$PWD" ] && [ "$PWD" = {OWN_FOLDER} ] && echo +1. > /logs/verifier/reward.txt
+"""
+
+
+@pytest.mark.long
+def test_a_task_begins_in_the_folder_of_its_image_and_its_solution_can_leave_a_server(
+    pytester: pytest.Pytester, project: Path, image: str, engine: APIClient
+) -> None:
+    base = "pytest-super-harbor:own-folder"
+    recipe = BytesIO(f"FROM {image}\nWORKDIR {OWN_FOLDER}\n".encode())
+    assert list(engine.build(fileobj=recipe, tag=base, rm=True))
+    settings = SETTINGS.replace('workdir = "/app"', f'docker_image = "{base}"')
+    folder = add_task(project / "serving/one", settings, test=SERVED_TEST)
+    (folder / "solution/solve.sh").write_text(SERVING)
+    (folder / "tests/served.py").write_text(SERVED)
+    assert cli.main(["import", "harbor", str(folder), "--output", "tasks"]) == 0
+    result = pytester.runpytest("--super-agent=gold", "--super-sandbox=docker", "tasks")
+    result.assert_outcomes(passed=1)
+
+
+def buildkit_task(folder: Path, image: str) -> Path:
+    add_task(folder)
+    step = "RUN --mount=type=cache,target=/cache echo mounted > /mounted"
+    (folder / "environment/Dockerfile").write_text(f"FROM {image}\nWORKDIR /app\n{step}\n")
+    return folder
+
+
+def test_a_dockerfile_that_needs_buildkit_is_built_by_it(
+    project: Path,
+    image: str,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    # An old client has BuildKit itself, a new one by its plugin.
+    monkeypatch.setenv("PATH", "/usr/bin", prepend=os.pathsep)
+    folder = buildkit_task(project / "cached", image)
+    status = cli.main(["import", "harbor", str(folder), "--output", "tasks"])
+    if "needs BuildKit" in capsys.readouterr().out:
+        pytest.skip("there is no BuildKit")
+    assert status == 0
+
+
+def test_a_dockerfile_that_needs_buildkit_is_left_out_without_it(
+    project: Path, image: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    # What a new client says without its plugin.
+    client = project / "bin/docker"
+    client.parent.mkdir()
+    client.write_text(
+        "#!/bin/sh\necho ERROR: BuildKit is enabled but the buildx component is missing\nexit 1\n"
+    )
+    client.chmod(0o755)
+    monkeypatch.setenv("PATH", str(client.parent), prepend=os.pathsep)
+    folder = buildkit_task(project / "cached", image)
+    assert cli.main(["import", "harbor", str(folder), "--output", "tasks"]) == 1
+    _, left_out, why, said = capsys.readouterr().out.splitlines()
+    assert left_out == f"{folder}: left out"
+    assert why.endswith(
+        "the Dockerfile needs BuildKit, which is in Docker's command line or its plugin buildx"
+    )
+    assert said.strip() == "ERROR: BuildKit is enabled but the buildx component is missing"
 
 
 NAMED_TEST = """\

@@ -96,6 +96,10 @@ def errors_of(folder: Path, **grade: Any) -> str:
             "`grade.result[0].regex.pattern` is not a regular expression",
         ),
         (
+            {"result": [{"regex": {"pattern": "(a{400}){251}"}}]},
+            "`grade.result[0].regex.pattern` repeats more than 100,000 characters by its counts",
+        ),
+        (
             {"result": [{"regex": {"pattern": "a"}}]},
             "`grade.result[0].regex` has no group 1: the pattern has 0",
         ),
@@ -209,6 +213,61 @@ def test_each_testcase_is_a_value_and_a_skipped_one_is_wrong() -> None:
     assert [value.score for value in values] == [1.0, 0.0, 0.0, 0.0, 1.0]
     assert [value.found for value in values] == ["passed", "failure", "error", "skipped", "passed"]
     assert values[0].name == "m.t0"
+
+
+@pytest.mark.parametrize(
+    ("attributes", "outcome"),
+    [
+        # Googletest's three, then CTest's, then those of others.
+        ('status="run" result="completed"', "passed"),
+        ('status="notrun" result="suppressed"', "skipped"),
+        ('status="run" result="skipped"', "skipped"),
+        ('status="disabled"', "skipped"),
+        ('status="fail"', "failure"),
+        ('status="Not Run"', "skipped"),
+        ('skipped="true"', "skipped"),
+        ('skipped="false" status="passed"', "passed"),
+    ],
+)
+def test_a_test_did_not_pass_if_its_attributes_say_so(attributes: str, outcome: str) -> None:
+    (value,) = graded({"junit": "r"}, f"<testsuite><testcase name='a' {attributes}/></testsuite>")
+    assert (value.found, value.score) == (outcome, float(outcome == "passed"))
+
+
+@pytest.mark.parametrize("family", ["xunit1", "xunit2"])
+def test_what_pytest_writes_of_one_test_is_one_value(pytester: pytest.Pytester, family: str) -> None:
+    pytester.makepyfile(
+        test_x="""
+        import pytest
+
+        @pytest.fixture
+        def broken():
+            yield
+            raise RuntimeError
+
+        def test_both(broken): assert 0
+        def test_torn_down(broken): pass
+
+        @pytest.mark.parametrize("n", [1, 2])
+        def test_passed(n): pass
+
+        # Pytest 8 lacks the fixture, which is an error.
+        def test_parts(broken, subtests):
+            for n in range(3):
+                with subtests.test(n=n): assert 0
+        """
+    )
+    pytester.runpytest_subprocess("-p", "no:super", "-o", f"junit_family={family}", "--junitxml=r.xml")
+    values = graded({"junit": "r.xml"}, (pytester.path / "r.xml").read_bytes())
+    *others, (name, outcome) = [(value.name, value.found) for value in values]
+    assert others == [
+        ("test_x.test_both", "failure"),
+        ("test_x.test_torn_down", "error"),
+        ("test_x.test_passed[1]", "passed"),
+        ("test_x.test_passed[2]", "passed"),
+    ]
+    assert name == "test_x.test_parts"
+    assert outcome in ("failure", "error")
 
 
 def test_a_long_output_is_no_long_tag_and_a_failure_belongs_to_its_own_testcase() -> None:

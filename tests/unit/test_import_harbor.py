@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import base64
+import json
+import os
+import shlex
+import subprocess
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -93,7 +97,9 @@ def test_a_separate_verifier_gets_the_artifacts_in_a_fresh_sandbox(harbor: Impor
 
 
 def test_a_verifiers_own_environment_means_a_separate_one(harbor: Import) -> None:
-    settings = f'{SETTINGS}\n[verifier.environment]\nmemory_mb = 2048\nnetwork_mode = "public"\n'
+    settings = (
+        f'{SETTINGS}\n[verifier.environment]\nmemory_mb = 2048\nnetwork_mode = "public"\nworkdir = "/tests"\n'
+    )
     add_task(harbor.source / "mean", settings)
     (harbor.source / "mean/tests/Dockerfile").write_text("FROM x\nWORKDIR /tests\nCOPY . /tests/\n")
     task = harbor.task(settings)
@@ -120,7 +126,47 @@ def test_the_files_of_the_solution_are_written_by_its_cells(harbor: Import) -> N
     assert "'/solution/data/a.bin'" in binary
     assert base64.b64encode(b"\xff\x00").decode() in binary
     assert script.startswith("%%writefile /solution/solve.sh\n#!/bin/bash\nawk")
-    assert run == "%%sh\nMODE='a b' bash /solution/solve.sh"
+    # A server that it leaves running does not keep the cell from ending.
+    assert run.startswith("%%sh\nMODE='a b' bash /solution/solve.sh > /solution/output.txt 2>&1\n")
+
+
+@pytest.mark.parametrize(
+    ("written", "reward"),
+    [
+        ({"txt": ".75\n"}, 0.75),
+        ({"txt": "+1"}, 1.0),
+        ({"txt": "1."}, 1.0),
+        ({"txt": "1", "json": '{"reward": 0.25, "speed": 1}'}, 0.25),
+        ({"json": '{"fast": 0.5, "right": true}'}, 0.75),
+        ({"json": '{"reward": 1, "note": "ok"}'}, "reward.json does not have finite numbers alone: "),
+        ({"txt": "1", "json": ""}, "reward.json does not have finite numbers alone: ''"),
+        ({"txt": "nan"}, "reward.txt does not have finite numbers alone: 'nan'"),
+        ({"txt": "20"}, "the reward 20.0 is over 1: let test.sh divide it by the largest that there is"),
+        ({}, "there is no reward"),
+    ],
+)
+def test_rewards_are_read_as_harbor_reads_them(
+    harbor: Import, tmp_path: Path, written: dict[str, str], reward: float | str
+) -> None:
+    test = "".join(f"printf %s {shlex.quote(text)} > $LOGS/reward.{name}\n" for name, text in written.items())
+    grade = harbor.task(test=test).grade
+    assert grade is not None
+    places = {
+        "/logs/verifier": f"{tmp_path}/logs",
+        "/tests": f"{harbor.source}/mean/tests",
+        "/app": f"{tmp_path}",
+    }
+    command = grade.command
+    for given, place in places.items():
+        command = command.replace(given, place)
+    ran = subprocess.run(
+        ["sh", "-c", command], env={**os.environ, "LOGS": f"{tmp_path}/logs"}, capture_output=True, text=True
+    )
+    if isinstance(reward, str):
+        assert reward in ran.stderr.splitlines()[-1]
+        assert not (tmp_path / "logs/reward.json").exists()
+    else:
+        assert json.loads((tmp_path / "logs/reward.json").read_text())["reward"] == reward
 
 
 def test_what_changes_the_meaning_is_reported_with_file_and_line(harbor: Import) -> None:
@@ -144,6 +190,7 @@ TOKEN = "${TOKEN}"
         harbor.source / "mean", settings, test="cat /logs/agent/trajectory.json\necho {} > reward.json\n"
     )
     assert harbor.remarks() == [
+        "mean: without its image, its WORKDIR is not known: cells and test.sh start in /workspace",
         "mean/task.toml:8: `verifier.collect` is not used",
         "mean/task.toml:7: `verifier.env.KEY` is not set, because its value comes from the machine",
         "mean/task.toml:1: `artifacts` of /b: exclude is not used",
@@ -196,6 +243,16 @@ def test_each_task_is_written_as_soon_as_it_is_ready_and_the_next_import_goes_on
         ("task.toml", "[environment]\ncpus = -1\n", "sandbox.cpus"),
         ("instruction.md", None, "{}: there is no instruction.md"),
         ("tests/test.sh", None, "{}: there is no tests/test.sh"),
+        (
+            "tests/test.sh",
+            "echo 10 > /logs/verifier/reward.txt\n",
+            "{}/tests/test.sh:1: the reward is over 1: let test.sh divide it by the largest",
+        ),
+        (
+            "tests/grade.sh",
+            """echo '{"a": 0.5, "b": 2.5}' > /logs/verifier/reward.json\n""",
+            "{}/tests/grade.sh:1: the reward is over 1: let test.sh divide it by the largest",
+        ),
         ("environment/Dockerfile", None, "{}: there is neither environment/Dockerfile nor a docker_image"),
     ],
 )

@@ -15,6 +15,7 @@ from pytest_super.metrics.landmarks import LANDMARKS
 from pytest_super.metrics.matching.landmark_matcher import LandmarkMatcher
 from pytest_super.metrics.matching.patterns import required_literals
 from pytest_super.metrics.matching.plain_text import PlainText, plain
+from pytest_super.tasks.repetitions import written_out
 from pytest_super.tasks.task import Task
 
 if TYPE_CHECKING:
@@ -216,6 +217,20 @@ def test_an_unfinished_title_does_not_hide_what_follows() -> None:
 )
 def test_the_texts_that_every_match_holds_are_seen(pattern: str, literals: list[str]) -> None:
     assert required_literals(pattern) == literals
+
+
+@pytest.mark.parametrize(
+    ("pattern", "length"),
+    [
+        ("ab{3}(?:c|d{2,9}){4}", 1 + 3 + 4 * (2 + 2 + 2)),
+        ("(?=a){3}{}", 9 + 1),
+        ("((a{2,}){3}?[(]{4,}){,5}", 6 + 4 + 1 + 1),
+        (r"(a)(?:\(\1{2}(?#[(b)\x28){3}", 1 + 3 * 6),
+        ("(?x) (?: a {3} # ()\n) {2}", 25 * 6),
+    ],
+)
+def test_repetitions_are_written_out_by_their_least_counts(pattern: str, length: int) -> None:
+    assert written_out(pattern) == length
 
 
 ESCAPES = ["\x1b[31;1m", "\x1b[K", "\x1b[?25l", "\x1b]0;ab\x07", "\x1b]8;;a\x1b\\", "\x1b(B", "\x1bM"]

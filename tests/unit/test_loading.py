@@ -148,6 +148,7 @@ def test_all_errors_of_a_file_are_told_at_once_with_their_places(load: Any) -> N
         (MINIMAL.replace("answer: 1", "answer: null"), "`answer` has no value"),
         (MINIMAL + "landmarks: ['x{99999999999}']\n", "5:13: `landmarks[0]` is not a regular expression"),
         (MINIMAL + f"landmarks: [{'(' * 999}{')' * 999}]\n", "`landmarks[0]` is not a regular expression"),
+        (MINIMAL + "landmarks: ['(?:a{400}){251}']\n", "5:13: `landmarks[0]` repeats more than 100,000 "),
         (MINIMAL + f"sandbox: {{memory: {'9' * 400}g}}\n", "5:19: `sandbox.memory` is not a size"),
         (MINIMAL.replace("expert", "masked"), "needs a `category`"),
         ("id: a\nset: auto\nquery: run it\n", "needs an `entrypoint`"),

@@ -274,6 +274,11 @@ def test_a_pattern_of_any_kind_marks_something_or_nothing(pattern: str) -> None:
     assert whole(text_of("a" * 40 + "b", 1000, [(1, pattern)])) == "a" * 40 + "b"
 
 
+def test_a_stored_pattern_that_no_task_file_can_have_marks_nothing() -> None:
+    (piece,) = text_of("done", 1000, [(1, "done|(?:a{400}){251}")]).at_once
+    assert piece.landmark is None
+
+
 # Trials
 
 

@@ -8,6 +8,8 @@ import warnings
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
+from pytest_super.tasks.repetitions import COMMENT, PIECE
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
@@ -16,13 +18,6 @@ if TYPE_CHECKING:
 # Each character searched adds this much to a pattern's time limit, so that a long output alone does not
 # exhaust it. It allows 10 million characters a second, 100 times slower than a usual search.
 SECONDS_PER_CHARACTER = 1e-7
-
-_PIECE = re.compile(
-    r"\\N\{[^}]*\}|\\x..|\\u.{4}|\\U.{8}|\\\d{1,3}|\\."  # an escape
-    r"|\[\^?\]?(?:\\.|[^\]\\])*\]"  # a set
-    r"|\{\d*,?\d*\}|.",  # a quantifier, or one character
-    re.DOTALL,
-)
 
 
 def never(_matched: str) -> bool:
@@ -98,7 +93,7 @@ def compile_pattern(text: str) -> tuple[Any, bool]:
 
 def _without_fuzziness(text: str) -> str:
     """Escape braces that are not a quantifier: `loss{d}` is text to `re`, but a fuzzy match to `regex`."""
-    return "".join(r"\{" if piece == "{" else piece for piece in _PIECE.findall(text))
+    return "".join(r"\{" if piece == "{" else piece for piece in PIECE.findall(text))
 
 
 def required_literals(text: str) -> list[str]:
@@ -107,8 +102,8 @@ def required_literals(text: str) -> list[str]:
     Without this check `loss.*accuracy` takes quadratic time in an output that is full of `loss`.
     """
     runs = [""]
-    for piece in _PIECE.findall(text):
-        if piece in "()|":
+    for piece in PIECE.findall(text):
+        if piece in "()|" or piece.startswith(COMMENT):
             return []
         if piece[0] == "\\" and len(piece) == 2 and not piece[1].isalnum():
             runs[-1] += piece[1]

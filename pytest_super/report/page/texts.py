@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -10,6 +9,7 @@ from markupsafe import escape
 
 from pytest_super.metrics.matching.patterns import Pattern
 from pytest_super.metrics.matching.windows import Window
+from pytest_super.tasks.fields import check_regex
 from pytest_super.words import printable
 
 if TYPE_CHECKING:
@@ -99,10 +99,10 @@ def match_of(text: str, number: int, pattern: str) -> tuple[int, int, int] | Non
     """Begin, end and number of the first match. Landmarks match line ends as blanks."""
     line = text.replace("\n", " ")
     try:
-        found = Pattern(pattern, time_limit=MATCH_SECONDS).search(
+        found = Pattern(check_regex(pattern), time_limit=MATCH_SECONDS).search(
             Window(text=line, start=0, stop=len(line) + 1)
         )
-    except (re.error, RecursionError, OverflowError):
+    except (ValueError, RecursionError):
         return None
     # An earlier place with the same text can only be marked instead of it if the pattern looks around itself.
     begin = line.find(found) if found else -1

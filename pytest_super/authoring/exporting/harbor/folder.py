@@ -35,6 +35,7 @@ REWARD_MODULES = (
     "grading.values",
     *(f"metrics.{name}" for name in ("accuracy", "checking", "difference", "evidence", "graded")),
     *(f"metrics.{name}" for name in ("leaves", "metric", "numbers", "matching.patterns")),
+    "tasks.repetitions",
 )
 # Patterns are searched by `re` where the package `regex` is missing.
 NO_REGEX = """\

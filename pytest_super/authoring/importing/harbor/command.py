@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+import os
 import re
+import shlex
+import subprocess
 import tempfile
 from collections import Counter
 from pathlib import Path
+from subprocess import PIPE, STDOUT
 from typing import TYPE_CHECKING
 
+from pytest_super.authoring.importing.harbor.environment import DOCKERFILE
 from pytest_super.authoring.importing.harbor.settings import Unusable
 from pytest_super.authoring.importing.harbor.task import SETTINGS, place_of, read_task
 from pytest_super.authoring.importing.store import changes_of, write_files
 from pytest_super.authoring.task_text import task_text
 from pytest_super.errors import InfrastructureError, SuperError
-from pytest_super.kernel.providers.docker.engine import inspect
-from pytest_super.kernel.providers.docker.image import LAYER, build, run_build
+from pytest_super.kernel.providers.docker.engine import connect, engine_url, inspect
+from pytest_super.kernel.providers.docker.image import LAYER, build, proxies, run_build
 from pytest_super.kernel.terminal_text import shown_lines
 from pytest_super.tasks.task import TASK_SUFFIX
 from pytest_super.words import counted, printable_line
@@ -27,6 +32,11 @@ if TYPE_CHECKING:
 
 RECORD = "harbor.import.json"
 LAST_LINES = 10
+# Here-documents, options and a first line that only BuildKit, or podman, knows.
+BUILDKIT = re.compile(
+    r"""(?im)\A\s*\#\s*syntax\s*=|^(?!\s*\#).*\s<<-?["']?[a-z_]"""
+    r"|^\s*(?:RUN|COPY|ADD)\s+(?:--\S+\s+)*--(?:mount|network|security|chmod|link|parents|exclude|checksum)\b"
+)
 # What the engine itself says about a build.
 ENGINE_LINE = re.compile(r"Step \d+/|\s*--->|Removing intermediate container|Successfully ")
 
@@ -48,6 +58,12 @@ class ImageBuilder:
                 return why
         return ""
 
+    def workdir(self, image: HarborImage) -> str:
+        """Build an image, and return its working directory. Raises EngineError and Unusable."""
+        if why := self.build([image]):
+            raise Unusable(f"its image cannot be built: {why}")
+        return (inspect(image.name) or {}).get("Config", {}).get("WorkingDir") or "/"
+
     def _build(self, image: HarborImage) -> str:
         said: list[str] = []
         print(f"building {image.name} of {image.folder or image.base}", flush=True)
@@ -55,7 +71,10 @@ class ImageBuilder:
             base = image.base
             if image.folder is not None:
                 base = f"{image.name}-base"
-                run_build(base, {}, self._network, said.append, path=str(image.folder))
+                if needs_buildkit(image.folder):
+                    run_buildkit(base, image.folder, self._network, said)
+                else:
+                    run_build(base, {}, self._network, said.append, path=str(image.folder))
             build(
                 profile=LAYER,
                 base=base,
@@ -69,6 +88,29 @@ class ImageBuilder:
         except InfrastructureError as error:
             return "\n".join([str(error), *last_lines(said)])
         return ""
+
+
+def needs_buildkit(folder: Path) -> bool:
+    text = (folder / DOCKERFILE).read_text(encoding="utf-8", errors="replace")
+    return bool(BUILDKIT.search(text)) and "Podman" not in str(connect().version())
+
+
+def run_buildkit(tag: str, folder: Path, network: str | None, said: list[str]) -> None:
+    """Build an image by `docker build`. Raises InfrastructureError."""
+    command = ["docker", "build", "--progress=plain", f"--tag={tag}", str(folder)]
+    command += [f"--network={network}"] if network else []
+    command += [f"--build-arg={name}={value}" for name, value in proxies().items()]
+    variables = {**os.environ, "DOCKER_BUILDKIT": "1", "DOCKER_HOST": engine_url()}
+    # By a shell, which also says that the program is missing.
+    ran = subprocess.run(
+        shlex.join(command), shell=True, env=variables, stdout=PIPE, stderr=STDOUT, errors="replace"
+    )
+    said += ran.stdout.splitlines()
+    if ran.returncode:
+        raise InfrastructureError(
+            f"`docker build` ended with status {ran.returncode}; the Dockerfile needs BuildKit, which is in "
+            "Docker's command line or its plugin buildx"
+        )
 
 
 def last_lines(said: list[str]) -> list[str]:
@@ -96,7 +138,7 @@ def import_harbor(source: Path, output: Path, *, builder: ImageBuilder | None, f
     for folder in folders:
         shown = str(source / folder.relative_to(source.resolve()))
         try:
-            task = read_task(folder, shown)
+            task = read_task(folder, shown, builder.workdir if builder else lambda _: None)
             found = files_of(task, files, builder)
         except (Unusable, ValueError) as error:
             left_out += 1

@@ -8,47 +8,57 @@ from __future__ import annotations
 import re
 import shlex
 from dataclasses import dataclass
-from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any
 
 from pytest_super.digests import digest, tree_of
 from pytest_super.kernel.providers.docker.image import LAYER, recipe
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
     from pytest_super.authoring.importing.harbor.settings import TaskSettings
 
+    BuiltWorkdir = Callable[["HarborImage"], str | None]
+    """The working directory of an image, which it builds; None if no image is built."""
+
 DOCKERFILE = "Dockerfile"
 COMPOSE = ("docker-compose.yaml", "docker-compose.yml", "compose.yaml", "compose.yml")
-_WORKDIR = re.compile(r"^\s*WORKDIR\s+(\S+)", re.IGNORECASE)
-_STAGE = re.compile(r"^\s*FROM\s", re.IGNORECASE)
 # Keys that a sandbox of ours has no counterpart of.
 _NOT_OFFERED = ("healthcheck", "tpus", "skills_dir", "env_file")
 SHARED, SEPARATE = "shared", "separate"
 TESTS, LOGS, ARTIFACTS = "/tests", "/logs/verifier", "/logs/artifacts"
 REWARD = f"{LOGS}/reward.json"
 TIMEOUT = 600.0
-# The file with a number becomes the JSON file, so that the reward is in one place whichever was written.
-READ_REWARD = (
-    f"cd {LOGS} && if [ -s reward.txt ]; then "
-    'printf \'{"reward": %s}\' "$(cat reward.txt)" > reward.json; fi'
-)
-# Of several named rewards none is the score unless it is called so. The kernel needs this Python, too.
-NAME_REWARD = f"""python3 - <<'END'
-import json
-with open("{REWARD}") as file:
-    rewards = json.load(file)
-if isinstance(rewards, dict) and "reward" not in rewards:
-    rewards["reward"] = sum(rewards.values()) / len(rewards)
-    with open("{REWARD}", "w") as file:
-        json.dump(rewards, file)
+OVER = "is over 1: let test.sh divide it by the largest that there is, because scores are from 0 to 1"
+# As Harbor 0.26 reads them: `.5`, `+1` and true are numbers, and next to anything else no number counts. Of
+# several named rewards none is the score unless it is called so. The kernel needs this Python, too.
+READ_REWARD = f"""python3 - <<'END'
+import json, math, os
+os.chdir("{LOGS}")
+name = next(filter(os.path.exists, ("reward.json", "reward.txt")), None) or exit("there is no reward")
+with open(name) as file:
+    text = file.read()
+os.remove(name)
+try:
+    rewards = json.loads(text) if name == "reward.json" else {{"reward": float(text)}}
+    rewards = {{key: value * 1.0 for key, value in rewards.items()}}
+    score = rewards.get("reward", sum(rewards.values()) / len(rewards))
+    assert all(map(math.isfinite, rewards.values()))
+except Exception:
+    raise ValueError(f"{{name}} does not have finite numbers alone: {{text[:80]!r}}") from None
+if score > 1:
+    raise ValueError(f"the reward {{score}} {OVER}")
+with open("reward.json", "w") as file:
+    json.dump({{"reward": score}}, file)
 END"""
 # What a trial does not provide, and what its score is made of.
 NOTED = {
     re.compile(r"/logs/agent\b"): "/logs/agent is empty: the agent's transcript is not there",
     re.compile(r"\breward\.json\b"): "of several rewards, `reward` is the score, or without it their mean",
 }
+_WRITTEN = re.compile(r"\b(?:echo|printf)\s+([^|>;&$]*)>+\s*\S*reward\.(?:txt|json)")
+_NUMBER = re.compile(r"""(?:^(?:-n\s+)?["']?|:\s*)(\d+(?:\.\d*)?)""")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -124,21 +134,6 @@ def network_of(settings: TaskSettings, table: str) -> bool | None:
     return mode != "no-network"
 
 
-def workdir_of(settings: TaskSettings, image: HarborImage, table: str) -> str | None:
-    """The working directory that an image has, as far as its table or its Dockerfile says so."""
-    if stated := settings.text(f"{table}.workdir"):
-        return stated
-    if image.folder is None:
-        return None
-    path: PurePosixPath | None = None
-    for line in (image.folder / DOCKERFILE).read_text(encoding="utf-8", errors="replace").splitlines():
-        if _STAGE.match(line):
-            path = None
-        elif found := _WORKDIR.match(line):
-            path = PurePosixPath("/") / (path or "/") / found[1].strip("\"'")
-    return str(path) if path and "$" not in str(path) else None
-
-
 def mode_of(settings: TaskSettings) -> str:
     """A table for the verifier's environment means a separate one, unless the mode is stated."""
     mode = settings.text("verifier.environment_mode")
@@ -148,7 +143,7 @@ def mode_of(settings: TaskSettings) -> str:
 
 
 def grade_of(
-    settings: TaskSettings, tests: Path, place: str, workdir: str | None
+    settings: TaskSettings, tests: Path, place: str, workdir: str | None, built: BuiltWorkdir
 ) -> tuple[dict[str, Any], HarborImage | None]:
     """The fields of `grade`, and the image of the verifier if it has one of its own.
 
@@ -160,7 +155,7 @@ def grade_of(
     is_shared, table = mode_of(settings) == SHARED, "verifier.environment"
     image = None if is_shared else image_of(settings, table, tests, f"{tests.parent.name}/tests")
     if image is not None:
-        workdir = workdir_of(settings, image, table)
+        workdir = settings.text(f"{table}.workdir") or built(image)
     fields = {
         "files": {TESTS: place},
         "command": command(settings.variables("verifier.env"), workdir),
@@ -184,7 +179,7 @@ def command(variables: dict[str, str], workdir: str | None) -> str:
     lines += [f"export {name}={shlex.quote(value)}" for name, value in variables.items()]
     lines += [f"cd {shlex.quote(workdir)}"] if workdir else []
     # Its exit code means nothing: the reward decides.
-    return f"{' && '.join(lines)} && bash {TESTS}/test.sh; {READ_REWARD}\n{NAME_REWARD}"
+    return f"{' && '.join(lines)} && bash {TESTS}/test.sh\n{READ_REWARD}"
 
 
 def artifacts_of(settings: TaskSettings) -> list[str]:
@@ -201,17 +196,19 @@ def artifacts_of(settings: TaskSettings) -> list[str]:
     return list(dict.fromkeys(found))
 
 
-def noted_lines(tests: Path, shown: str) -> list[str]:
-    """The places in a verifier's files that a person should look at."""
-    remarks = []
+def note_lines(settings: TaskSettings, tests: Path, shown: str) -> None:
+    """Note the places in a verifier's files that a person should look at, or that cannot be used."""
     for path in sorted(tests.rglob("*")):
         if path.suffix not in (".sh", ".py"):
             continue
         lines = path.read_text(encoding="utf-8", errors="replace").splitlines()
-        remarks += [
-            f"{shown}/{path.relative_to(tests)}:{number}: {what}"
-            for number, line in enumerate(lines, 1)
-            for pattern, what in NOTED.items()
-            if pattern.search(line) and not line.lstrip().startswith("#")
-        ]
-    return remarks
+        for number, line in enumerate(lines, 1):
+            if line.lstrip().startswith("#"):
+                continue
+            place = f"{shown}/{path.relative_to(tests)}:{number}"
+            settings.remarks += [
+                f"{place}: {what}" for pattern, what in NOTED.items() if pattern.search(line)
+            ]
+            written = _WRITTEN.search(line)
+            if written and any(float(reward) > 1 for reward in _NUMBER.findall(written[1])):
+                settings.reasons.append(f"{place}: the reward {OVER}")

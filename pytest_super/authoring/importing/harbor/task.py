@@ -13,9 +13,8 @@ from typing import TYPE_CHECKING, Any
 from pytest_super.authoring.importing.harbor.environment import (
     grade_of,
     image_of,
-    noted_lines,
+    note_lines,
     sandbox_of,
-    workdir_of,
 )
 from pytest_super.authoring.importing.harbor.settings import TaskSettings, Unusable
 from pytest_super.tasks.task import CATEGORY
@@ -23,7 +22,7 @@ from pytest_super.tasks.task import CATEGORY
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from pytest_super.authoring.importing.harbor.environment import HarborImage
+    from pytest_super.authoring.importing.harbor.environment import BuiltWorkdir, HarborImage
 
 SETTINGS, INSTRUCTION, TESTS = "task.toml", "instruction.md", "tests"
 SOLUTION = "/solution"
@@ -56,7 +55,7 @@ def place_of(name: str) -> str:
     return f".{TESTS}/{name}"
 
 
-def read_task(folder: Path, shown: str) -> HarborTask:
+def read_task(folder: Path, shown: str, built: BuiltWorkdir) -> HarborTask:
     """Raises Unusable with all reasons."""
     settings = TaskSettings(folder / SETTINGS, f"{shown}/{SETTINGS}")
     tests = folder / TESTS
@@ -70,10 +69,12 @@ def read_task(folder: Path, shown: str) -> HarborTask:
     if settings.reasons or image is None:
         raise Unusable("\n".join(settings.reasons))
     name = re.sub(r"[^A-Za-z0-9_.,-]", "-", folder.name).lstrip("_.,-")
-    workdir = workdir_of(settings, image, "environment")
+    workdir = settings.text("environment.workdir") or built(image)
     if workdir is None:
-        settings.remarks.append(f"{shown}: no WORKDIR is stated: cells and test.sh start in /workspace")
-    grade, verifier_image = grade_of(settings, tests, place_of(name), workdir)
+        settings.remarks.append(
+            f"{shown}: without its image, its WORKDIR is not known: cells and test.sh start in /workspace"
+        )
+    grade, verifier_image = grade_of(settings, tests, place_of(name), workdir, built)
     sandbox = {"image": image.name, "network": True, **sandbox_of(settings, "environment")}
     fields = {
         "id": name,
@@ -88,13 +89,14 @@ def read_task(folder: Path, shown: str) -> HarborTask:
         "limits": limits_of(settings),
         "metadata": metadata_of(settings),
     }
+    note_lines(settings, tests, f"{shown}/{TESTS}")
     if settings.reasons:
         raise Unusable("\n".join(settings.reasons))
     return HarborTask(
         fields=fields,
         tests=tests if "files" in grade else None,
         images=[image] if verifier_image is None else [image, verifier_image],
-        remarks=[*settings.remarks, *noted_lines(tests, f"{shown}/{TESTS}")],
+        remarks=settings.remarks,
     )
 
 
@@ -145,7 +147,11 @@ def solution_of(folder: Path, settings: TaskSettings) -> dict[str, Any]:
     variables = "".join(
         f"{name}={shlex.quote(value)} " for name, value in settings.variables("solution.env").items()
     )
-    return {"solution": {"cells": [*cells, f"%%sh\n{variables}bash {SOLUTION}/solve.sh"]}}
+    # Into a file, because a cell does not end while a process in the background has its output.
+    run = f"{variables}bash {SOLUTION}/solve.sh > {SOLUTION}/output.txt 2>&1"
+    return {
+        "solution": {"cells": [*cells, f"%%sh\n{run}\nstatus=$?\ncat {SOLUTION}/output.txt\nexit $status"]}
+    }
 
 
 def writing(path: str, data: bytes) -> str:
