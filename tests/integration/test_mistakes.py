@@ -527,6 +527,35 @@ def test_workers_that_are_interrupted_count_what_they_stopped_and_what_did_not_b
     assert "error" not in output
 
 
+@pytest.mark.parametrize("workers", [(), ("-n2",)], ids=["", "n2"])
+def test_a_run_that_a_shell_starts_with_interrupts_ignored_obeys_them(
+    project: Project, sandboxes: Path, workers: tuple[str, ...]
+) -> None:
+    process = start(project, sandboxes, *workers, agent=INTERRUPTS_A_CELL, on_interrupt=signal.SIG_IGN)
+    process.send_signal(signal.SIGINT)
+    assert process.wait(30) == pytest.ExitCode.INTERRUPTED
+    output = (project.path / "out.txt").read_text()
+    assert "\n1 interrupted\nresults: " in output
+    assert (project.path / "hanging").read_text() == "interrupted -2"
+
+
+# A shell cannot stop ignoring a signal that it was started to ignore.
+INTERRUPTS_A_CELL = """
+import time
+from pathlib import Path
+
+KILL = "import subprocess; print(subprocess.run(['sh', '-c', 'kill -INT $$; sleep 9']).returncode)"
+
+class Agent:
+    def run(self, trial):
+        trial.kernel.execute("import time; time.sleep(600)", timeout=0)
+        outcome = trial.kernel.interrupt(30).outcome.value
+        Path("new").write_text(f"{outcome} {trial.execute(KILL).observation.strip()}")
+        Path("new").rename("hanging")
+        time.sleep(600)
+"""
+
+
 def test_workers_store_their_trials_when_only_their_controller_is_sent_a_signal(
     project: Project, sandboxes: Path
 ) -> None:
