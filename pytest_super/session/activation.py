@@ -15,8 +15,8 @@ from pytest_super.platform import ignore_interrupts, obey_interrupts, when_paren
 from pytest_super.session import fixtures
 from pytest_super.session.answers import with_answers
 from pytest_super.session.hooks import Session
+from pytest_super.session.other_plugins import refuse_options
 from pytest_super.session.papers import name_items_in_order
-from pytest_super.session.reruns import refuse_rerun_options
 from pytest_super.session.resume import RESUMED_RUN, ResumedRun
 from pytest_super.session.run import MAKES_AGENTS, RUN, is_worker, offers, open_run
 from pytest_super.session.scoring import GATES, SCORING, read_gates, read_scoring
@@ -45,7 +45,7 @@ def activate(config: pytest.Config) -> None:
 
             use_machines(config, settings.machines, settings.srun)
         refuse_dist_modes(config)
-        refuse_rerun_options(config)
+        refuse_options(config)
         refuse_unknown_agent(config, settings.agent)
         settings = with_answers(settings)
         refuse_missing_options(settings)

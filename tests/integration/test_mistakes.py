@@ -68,6 +68,8 @@ USAGE = pytest.ExitCode.USAGE_ERROR
         (["--reruns=2"], "*--reruns=2 would run missed tasks again, *best of several*--super-epochs*"),
         (["--force-reruns=1"], "*--force-reruns=1 would run missed tasks again, *"),
         (["--override-ini=reruns=1"], "*the ini value reruns=1 would run * and --reruns=0 in a run with *"),
+        (["--timeout-method=thread"], "*--timeout-method=thread would end the whole process *=signal in a *"),
+        (["-otimeout_method=thread"], "*the ini value timeout_method=thread would end the whole process *"),
         (["--super-agent=command:agent 'open"], "*No closing quotation*"),
         (["--super-agent=host-command: "], "*needs a command line*"),
         (["--super-agent=command:agent {query}"], "*unknown placeholder {query}: use {query_file}, *"),
@@ -169,21 +171,33 @@ def test_an_option_that_repeats_every_test_is_refused_and_its_default_is_not(pro
     project.run().assert_outcomes(failed=1)
 
 
-FLAKY = """
+MARKED = """
+import pytest
+
 def pytest_collection_modifyitems(items):
     for item in items:
-        item.add_marker(pytest.mark.flaky(reruns=2))
+        item.add_marker(pytest.mark.%s)
 """
 
 
 @pytest.mark.parametrize("workers", [(), ("-n2",)], ids=["", "n2"])
-def test_a_marker_that_runs_missed_tasks_again_is_refused(project: Project, workers: tuple[str, ...]) -> None:
+@pytest.mark.parametrize(
+    ("mark", "message"),
+    [
+        ("flaky(reruns=2)", "*the marker `flaky` of tasks/wrong.task.yaml::wrong would run missed *"),
+        ("timeout(9, method='thread')", "*the marker `timeout` of tasks/wrong.task.yaml::wrong would end *"),
+    ],
+    ids=["flaky", "timeout"],
+)
+def test_a_marker_that_spoils_a_score_is_refused(
+    project: Project, mark: str, message: str, workers: tuple[str, ...]
+) -> None:
     project.add_task("wrong")
-    project.add_to_conftest(FLAKY)
+    project.add_to_conftest(MARKED % mark)
     result = project.run(*workers)
-    assert result.parseoutcomes()["errors"] == 1
-    result.stdout.fnmatch_lines(["*the marker `flaky` of tasks/wrong.task.yaml::wrong would run missed *"])
-    assert {row["steps"] for row in project.results.values()} == {0}
+    assert result.ret == USAGE
+    result.stderr.fnmatch_lines([message])
+    assert not (project.path / ".super").exists()
 
 
 PYTEST_9 = pytest.mark.skipif(pytest.version_tuple < (9,), reason="pytest does not read the table")
