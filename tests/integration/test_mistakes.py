@@ -589,6 +589,50 @@ def stored(project: Project) -> list[dict[str, Any]]:
     return [json.loads(path.read_text()) for path in paths]
 
 
+# Runs where the reports arrive: the last one is the teardown of the second trial.
+SPOILS = """
+import pytest
+
+ended = []
+
+@pytest.hookimpl(trylast=True)
+def pytest_runtest_logreport(report):
+    import os, shutil
+
+    ended.extend([report.nodeid] * (report.when == "teardown"))
+    if len(ended) == {after} and report.when == "teardown":
+        {spoil}
+"""
+
+
+@pytest.mark.parametrize("workers", [(), ("-n2",)], ids=["", "n2"])
+@pytest.mark.parametrize(
+    ("after", "spoil", "message"),
+    [
+        (
+            2,
+            "shutil.rmtree('.super')",
+            "*lost *run.json, results.jsonl has 0 of 2 results, 0 of 2 *",
+        ),
+        (
+            1,
+            "os.truncate('.super/runs/latest/results.jsonl', 0)",
+            "*lost *has [01] of 2 results, 2 of 2 *",
+        ),
+    ],
+    ids=["removed", "cut"],
+)
+def test_a_run_whose_results_are_lost_meanwhile_fails_and_counts_them(
+    project: Project, workers: tuple[str, ...], after: int, spoil: str, message: str
+) -> None:
+    for name in ("right", "right2"):
+        project.add_task(name)
+    project.add_to_conftest(SPOILS.format(after=after, spoil=spoil))
+    result = project.run(*workers)
+    assert result.ret == pytest.ExitCode.TESTS_FAILED
+    result.stdout.fnmatch_lines([f"{project.path}/.super/runs/{message}", "results: *"])
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("workers", [(), ("-n2",)], ids=["", "n2"])
 def test_a_killed_run_leaves_no_process_and_its_trials_on_disk(
