@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from pytest_super.commands import COMMANDS, load_command
 from pytest_super.errors import SuperError
+from pytest_super.platform import obey_interrupts
 from pytest_super.words import printable
 
 if TYPE_CHECKING:
@@ -25,6 +26,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     0: done. 1: the command's input is wrong, or the command found a problem. 2: the command line itself is
     wrong. 130: interrupted by Ctrl-C. A subcommand can define more.
     """
+    obey_interrupts()
     words = sys.argv[1:] if arguments is None else list(arguments)
     # Import only the named subcommand, because `trial` runs once for each action of an agent.
     named = [name for name in COMMANDS if name in words[:1]]

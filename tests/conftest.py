@@ -23,6 +23,9 @@ if TYPE_CHECKING:
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 sys.dont_write_bytecode = False
 
+# A shell's background jobs ignore SIGINT, and hand that on; the tests and their processes obey it.
+platform.obey_interrupts()
+
 if os.environ.get("SUPER_TEST_PORTABLE"):
     platform.use_portable()
 

@@ -8,6 +8,7 @@ The code in kernel/inside cannot use this package, because it runs alone in the 
 from __future__ import annotations
 
 import os
+import signal
 import sys
 from typing import TYPE_CHECKING
 
@@ -41,6 +42,24 @@ def is_portable() -> bool:
 def marked_processes(mark: str) -> set[int]:
     """The living processes that were started with this value of MARKER, whoever their parent is now."""
     return _host.processes_with(f"{MARKER}={mark}")
+
+
+def obey_interrupts() -> bool:
+    """Let SIGINT interrupt this process and those that it starts. Returns whether it was ignored so far.
+
+    A shell without job control starts its background jobs like that, and children inherit it.
+    """
+    import threading
+
+    # Python allows only the main thread to set handlers.
+    is_main = threading.current_thread() is threading.main_thread()
+    if is_ignored := is_main and signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+    return is_ignored
+
+
+def ignore_interrupts() -> None:
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 
 def when_parent_ends(action: Callable[[], None]) -> None:

@@ -11,12 +11,12 @@ import pytest
 from pytest_super.agents.registry import NEED_MODEL, find_agent
 from pytest_super.errors import SuperError
 from pytest_super.option_values import ini_value
-from pytest_super.platform import when_parent_ends
+from pytest_super.platform import ignore_interrupts, obey_interrupts, when_parent_ends
 from pytest_super.session import fixtures
 from pytest_super.session.answers import with_answers
 from pytest_super.session.hooks import Session
+from pytest_super.session.other_plugins import refuse_options
 from pytest_super.session.papers import name_items_in_order
-from pytest_super.session.reruns import refuse_rerun_options
 from pytest_super.session.resume import RESUMED_RUN, ResumedRun
 from pytest_super.session.run import MAKES_AGENTS, RUN, is_worker, offers, open_run
 from pytest_super.session.scoring import GATES, SCORING, read_gates, read_scoring
@@ -34,6 +34,8 @@ DIST_MODES = ("no", "load")
 
 def activate(config: pytest.Config) -> None:
     """Make this session a run. Raises pytest.UsageError before anything is spent."""
+    if obey_interrupts():
+        config.add_cleanup(ignore_interrupts)
     settings = read_settings(config)
     scoring = read_scoring(config, settings)
     if not is_worker(config):
@@ -43,7 +45,7 @@ def activate(config: pytest.Config) -> None:
 
             use_machines(config, settings.machines, settings.srun)
         refuse_dist_modes(config)
-        refuse_rerun_options(config)
+        refuse_options(config)
         refuse_unknown_agent(config, settings.agent)
         settings = with_answers(settings)
         refuse_missing_options(settings)

@@ -171,6 +171,8 @@ class Controller:
                 folder.sweep(INTERRUPTED, "the run was interrupted")
             else:
                 folder.sweep("crashed", "the process that ran this trial died")
+        with self.noted():
+            folder.refuse_loss()
         results = folder.final()
         self.verdict = verdict = self.gates.verdict(
             results, not_run=self.trials.not_run(results), epoch=self.run.last_epoch

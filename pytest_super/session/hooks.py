@@ -15,6 +15,7 @@ from pytest_super.session.comparable import note_comparable, refuse_few, selecte
 from pytest_super.session.gated_figures import refuse_missing_figures
 from pytest_super.session.images import note_images
 from pytest_super.session.item import STORED, TaskItem
+from pytest_super.session.other_plugins import refuse_marks
 from pytest_super.session.outcome import judge, status
 from pytest_super.session.packages import refuse_missing_packages, refuse_to_run
 from pytest_super.session.resume import RESUMED_RUN
@@ -99,6 +100,7 @@ class Session:
         if not items or is_broken or config.option.collectonly:
             return
         try:
+            refuse_marks(items)
             refuse_missing_figures(config, items)
             if config.stash[RUN].settings.for_sandboxes.engines:
                 note_images((item.task for item in items), config.stash[RUN])

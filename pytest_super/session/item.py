@@ -13,7 +13,6 @@ from pytest_super.gates.wording import NOT_NEEDED
 from pytest_super.redaction import redacted
 from pytest_super.report.text import outcome_of
 from pytest_super.session.comparability import facts_of_scoring
-from pytest_super.session.reruns import refuse_rerun_mark
 from pytest_super.session.run import RUN, worker_name
 from pytest_super.session.scoring import SCORING
 from pytest_super.store.results import TrialResult
@@ -139,7 +138,6 @@ class TaskItem(pytest.Function):
             del self.stash[RESULT]
         # Before the fixtures: when the worker dies in one, the folder says which trial has no result.
         self.open_folder()
-        refuse_rerun_mark(self)
         super().setup()
 
     def runtest(self) -> None:

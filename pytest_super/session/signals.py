@@ -34,9 +34,7 @@ class Interrupts:
         self.previous = signal.signal(signal.SIGTERM, self.on_sigterm)
         self.is_worker = is_worker(session.config)
         if self.is_worker:
-            # A shell starts its background jobs with SIGINT ignored; that is left as it is.
-            if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
-                signal.signal(signal.SIGINT, self.on_sigint)
+            signal.signal(signal.SIGINT, self.on_sigint)
             self.watch_connection(session.config)
 
     # First, because the other hooks are the clean-up that a signal must not cut short.

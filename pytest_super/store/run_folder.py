@@ -24,18 +24,20 @@ from pytest_super.store.json_lines import (
 )
 from pytest_super.store.results import RUNNING, TrialResult, most_repeats, read_result, read_results
 from pytest_super.store.trajectory import read_trajectory
+from pytest_super.words import counted
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
     from pathlib import Path
 
-RESULT, RESULTS = "result.json", "results.jsonl"
+FACTS, RESULT, RESULTS = "run.json", "result.json", "results.jsonl"
 
 
 class RunFolder:
     def __init__(self, path: Path) -> None:
         self.path = path
         self.results: dict[tuple[str, int, int], TrialResult] = {}
+        self._written: list[TrialResult] = []
 
     def record(self, result: TrialResult) -> None:
         """Append the result of a trial, unless the trial has one.
@@ -49,6 +51,7 @@ class RunFolder:
         self.results[key] = result
         with disk_errors(self.path):
             append(self.path / RESULTS, to_line(vars(result)), is_synced=False)
+        self._written.append(result)
 
     def ended_result(self, name: str) -> TrialResult | None:
         """The result of a trial that was over when its worker died, also if its report never arrived."""
@@ -82,6 +85,22 @@ class RunFolder:
         if (listed := self.path / RESULTS).exists():
             with disk_errors(self.path):
                 sync(listed)
+
+    def refuse_loss(self) -> None:
+        """Raises InfrastructureError if the disk no longer has what this run has written."""
+        lines: set[bytes] = set()
+        with suppress(OSError):
+            lines.update((self.path / RESULTS).read_bytes().splitlines(keepends=True))
+        names = [one.folder for one in self._written if one.folder]
+        listed = sum(to_line(vars(one)).encode() in lines for one in self._written)
+        stored = sum((self.path / name / RESULT).exists() for name in names)
+        is_known = (self.path / FACTS).exists()
+        if (listed, stored, is_known) != (len(self._written), len(names), True):
+            raise InfrastructureError(
+                f"{self.path} lost files while the run went on: {'' if is_known else f'its {FACTS}, '}"
+                f"{RESULTS} has {listed} of {counted(len(self._written), 'result')}, "
+                f"{stored} of {counted(len(names), 'trial')} have their {RESULT}: run again what is missing"
+            )
 
     def final(self) -> list[TrialResult]:
         return last_reruns(self.results.values())
@@ -165,7 +184,7 @@ def create_run(base: Path, facts: dict[str, Any], run_id: str) -> RunFolder:
     path = runs / run_id
     make_ignored(base, path)
     with disk_errors(base):
-        write_atomically(path / "run.json", json.dumps(facts, indent=1) + "\n")
+        write_atomically(path / FACTS, json.dumps(facts, indent=1) + "\n")
         point_latest(runs, run_id)
     return RunFolder(path)
 

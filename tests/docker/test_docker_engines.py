@@ -186,7 +186,6 @@ def test_a_run_that_is_ended_leaves_nothing_on_any_engine(
         [sys.executable, "-m", "pytest", "--super-agent=sleeper:Sleeper", "-n2", "."],
         cwd=project.path,
         stdout=subprocess.DEVNULL,
-        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
     )
     until(lambda: len(list(project.path.glob("sleeping-*"))) == 2)
     os.kill(process.pid, number)

@@ -135,8 +135,6 @@ def start(project: pytest.Pytester, workers: tuple[str, ...]) -> subprocess.Pope
         cwd=project.path,
         stdout=subprocess.DEVNULL,
         start_new_session=True,
-        # A shell's background jobs are started with SIGINT ignored, and hand that on.
-        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
     )
     count = 2 if workers else 1
     until(lambda: len(list(project.path.glob("sleeping-*"))) == count, 60)

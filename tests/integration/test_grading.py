@@ -378,10 +378,8 @@ def test_ctrl_c_ends_rescore_with_one_line(project: pytest.Pytester) -> None:
     write_tasks(project, "nothing", command="sleep 60")
     code = "import sys; from pytest_super.cli import main; sys.exit(main())"
     arguments = ["rescore", ".super/runs/latest", "--tasks=.", "--grade", "--sandbox=local"]
-    # A shell's background job ignores SIGINT, and so would its children.
-    command = f"import signal; signal.signal(signal.SIGINT, signal.default_int_handler); {code}"
     process = subprocess.Popen(
-        [sys.executable, "-c", command, *arguments], stderr=subprocess.PIPE, text=True, cwd=project.path
+        [sys.executable, "-c", code, *arguments], stderr=subprocess.PIPE, text=True, cwd=project.path
     )
     time.sleep(4)
     process.send_signal(signal.SIGINT)

@@ -47,7 +47,6 @@ def start(project: Project, shown: Terminal, *arguments: str) -> subprocess.Pope
         stdout=shown.slave,
         stderr=shown.slave,
         start_new_session=True,
-        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
     )
 
 

@@ -68,6 +68,8 @@ USAGE = pytest.ExitCode.USAGE_ERROR
         (["--reruns=2"], "*--reruns=2 would run missed tasks again, *best of several*--super-epochs*"),
         (["--force-reruns=1"], "*--force-reruns=1 would run missed tasks again, *"),
         (["--override-ini=reruns=1"], "*the ini value reruns=1 would run * and --reruns=0 in a run with *"),
+        (["--timeout-method=thread"], "*--timeout-method=thread would end the whole process *=signal in a *"),
+        (["-otimeout_method=thread"], "*the ini value timeout_method=thread would end the whole process *"),
         (["--super-agent=command:agent 'open"], "*No closing quotation*"),
         (["--super-agent=host-command: "], "*needs a command line*"),
         (["--super-agent=command:agent {query}"], "*unknown placeholder {query}: use {query_file}, *"),
@@ -169,21 +171,33 @@ def test_an_option_that_repeats_every_test_is_refused_and_its_default_is_not(pro
     project.run().assert_outcomes(failed=1)
 
 
-FLAKY = """
+MARKED = """
+import pytest
+
 def pytest_collection_modifyitems(items):
     for item in items:
-        item.add_marker(pytest.mark.flaky(reruns=2))
+        item.add_marker(pytest.mark.%s)
 """
 
 
 @pytest.mark.parametrize("workers", [(), ("-n2",)], ids=["", "n2"])
-def test_a_marker_that_runs_missed_tasks_again_is_refused(project: Project, workers: tuple[str, ...]) -> None:
+@pytest.mark.parametrize(
+    ("mark", "message"),
+    [
+        ("flaky(reruns=2)", "*the marker `flaky` of tasks/wrong.task.yaml::wrong would run missed *"),
+        ("timeout(9, method='thread')", "*the marker `timeout` of tasks/wrong.task.yaml::wrong would end *"),
+    ],
+    ids=["flaky", "timeout"],
+)
+def test_a_marker_that_spoils_a_score_is_refused(
+    project: Project, mark: str, message: str, workers: tuple[str, ...]
+) -> None:
     project.add_task("wrong")
-    project.add_to_conftest(FLAKY)
+    project.add_to_conftest(MARKED % mark)
     result = project.run(*workers)
-    assert result.parseoutcomes()["errors"] == 1
-    result.stdout.fnmatch_lines(["*the marker `flaky` of tasks/wrong.task.yaml::wrong would run missed *"])
-    assert {row["steps"] for row in project.results.values()} == {0}
+    assert result.ret == USAGE
+    result.stderr.fnmatch_lines([message])
+    assert not (project.path / ".super").exists()
 
 
 PYTEST_9 = pytest.mark.skipif(pytest.version_tuple < (9,), reason="pytest does not read the table")
@@ -549,6 +563,35 @@ def test_workers_that_are_interrupted_count_what_they_stopped_and_what_did_not_b
     assert "error" not in output
 
 
+@pytest.mark.parametrize("workers", [(), ("-n2",)], ids=["", "n2"])
+def test_a_run_that_a_shell_starts_with_interrupts_ignored_obeys_them(
+    project: Project, sandboxes: Path, workers: tuple[str, ...]
+) -> None:
+    process = start(project, sandboxes, *workers, agent=INTERRUPTS_A_CELL, on_interrupt=signal.SIG_IGN)
+    process.send_signal(signal.SIGINT)
+    assert process.wait(30) == pytest.ExitCode.INTERRUPTED
+    output = (project.path / "out.txt").read_text()
+    assert "\n1 interrupted\nresults: " in output
+    assert (project.path / "hanging").read_text() == "interrupted -2"
+
+
+# A shell cannot stop ignoring a signal that it was started to ignore.
+INTERRUPTS_A_CELL = """
+import time
+from pathlib import Path
+
+KILL = "import subprocess; print(subprocess.run(['sh', '-c', 'kill -INT $$; sleep 9']).returncode)"
+
+class Agent:
+    def run(self, trial):
+        trial.kernel.execute("import time; time.sleep(600)", timeout=0)
+        outcome = trial.kernel.interrupt(30).outcome.value
+        Path("new").write_text(f"{outcome} {trial.execute(KILL).observation.strip()}")
+        Path("new").rename("hanging")
+        time.sleep(600)
+"""
+
+
 def test_workers_store_their_trials_when_only_their_controller_is_sent_a_signal(
     project: Project, sandboxes: Path
 ) -> None:
@@ -566,6 +609,50 @@ def test_workers_store_their_trials_when_only_their_controller_is_sent_a_signal(
 def stored(project: Project) -> list[dict[str, Any]]:
     paths = (project.path / ".super/runs/latest/trials").glob("*/*/result.json")
     return [json.loads(path.read_text()) for path in paths]
+
+
+# Runs where the reports arrive: the last one is the teardown of the second trial.
+SPOILS = """
+import pytest
+
+ended = []
+
+@pytest.hookimpl(trylast=True)
+def pytest_runtest_logreport(report):
+    import os, shutil
+
+    ended.extend([report.nodeid] * (report.when == "teardown"))
+    if len(ended) == {after} and report.when == "teardown":
+        {spoil}
+"""
+
+
+@pytest.mark.parametrize("workers", [(), ("-n2",)], ids=["", "n2"])
+@pytest.mark.parametrize(
+    ("after", "spoil", "message"),
+    [
+        (
+            2,
+            "shutil.rmtree('.super')",
+            "*lost *run.json, results.jsonl has 0 of 2 results, 0 of 2 *",
+        ),
+        (
+            1,
+            "os.truncate('.super/runs/latest/results.jsonl', 0)",
+            "*lost *has [01] of 2 results, 2 of 2 *",
+        ),
+    ],
+    ids=["removed", "cut"],
+)
+def test_a_run_whose_results_are_lost_meanwhile_fails_and_counts_them(
+    project: Project, workers: tuple[str, ...], after: int, spoil: str, message: str
+) -> None:
+    for name in ("right", "right2"):
+        project.add_task(name)
+    project.add_to_conftest(SPOILS.format(after=after, spoil=spoil))
+    result = project.run(*workers)
+    assert result.ret == pytest.ExitCode.TESTS_FAILED
+    result.stdout.fnmatch_lines([f"{project.path}/.super/runs/{message}", "results: *"])
 
 
 @pytest.mark.slow

@@ -307,7 +307,6 @@ def test_ctrl_c_prints_the_command_line_that_goes_on(
         cwd=project.path,
         stdout=subprocess.PIPE,
         text=True,
-        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
     ) as process:
         until(lambda: "b" in ran_file(project) and trials_that_ended(project) == ["a"])
         process.send_signal(signal.SIGINT)

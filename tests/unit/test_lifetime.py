@@ -58,17 +58,6 @@ def test_a_worker_is_interrupted_when_its_connection_ends() -> None:
     assert said_by(text) == ["interrupted the controller has ended"]
 
 
-def test_a_worker_that_ignores_interrupts_by_the_keyboard_still_ends_with_its_connection() -> None:
-    text = """
-        signal.signal(signal.SIGINT, signal.SIG_IGN)
-        interrupts.pytest_sessionstart(session)
-        os.kill(os.getpid(), signal.SIGINT)
-        channel.closed.set()
-        print(wait())
-    """
-    assert said_by(text) == ["interrupted the controller has ended"]
-
-
 def test_a_worker_that_is_ending_is_not_interrupted_again_by_what_ends_its_controller() -> None:
     for first in ("SIGINT", "SIGTERM"):
         text = f"""

@@ -140,8 +140,8 @@ def spawn(command: str, environment: dict[str, str], folder: str, output: int) -
         environment,
         file_actions=actions,
         setsid=True,
-        # Python ignores them.
-        setsigdef=(signal.SIGPIPE, signal.SIGXFSZ),
+        # Python ignores them, and the shell of a background job SIGINT.
+        setsigdef=(signal.SIGINT, signal.SIGPIPE, signal.SIGXFSZ),
     )
 
 

@@ -1,4 +1,4 @@
-"""Refuses what runs a failed test again, or each test several times.
+"""Refuses options and markers of other plugins that spoil scores: further tries, and an end without a score.
 
 A miss that is tried again turns a score into the best of several. The plugin itself runs a trial once more if
 its worker died, which says nothing about the agent.
@@ -6,11 +6,12 @@ its worker died, which says nothing about the agent.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from pytest_super.errors import InfrastructureError
+if TYPE_CHECKING:
+    from collections.abc import Iterable
 
 # The options of pytest-rerunfailures, pytest-retry and flaky, by the names of their values.
 OPTIONS = {
@@ -24,10 +25,15 @@ REASON = (
     "use --super-epochs to run every task several times"
 )
 REPEATED = "would run every task several times as the same trial, and its figures would be mixed"
+KILLED = "would end the whole process at a timeout, so the trial would have no score"
 
 
-def refuse_rerun_options(config: pytest.Config) -> None:
-    """Raises pytest.UsageError if failed tests would be run again, or all tests several times."""
+def refuse_options(config: pytest.Config) -> None:
+    """Raises pytest.UsageError if tests would be run again, or a timeout would end the process."""
+    method = config.getoption("timeout_method", None)
+    if (method or ini_of(config, "timeout_method")) == "thread":
+        given = "--timeout-method=thread" if method else "the ini value timeout_method=thread"
+        raise pytest.UsageError(f"{given} {KILLED}: use --timeout-method=signal in a run with an agent")
     # pytest-repeat's; other plugins can have an option of this name.
     count = config.getoption("count", None)
     if isinstance(count, int) and count > 1:
@@ -38,13 +44,13 @@ def refuse_rerun_options(config: pytest.Config) -> None:
             shown = flag if given is True else f"{flag}={given}"
             raise pytest.UsageError(f"{shown} {REASON}")
         # An option of 0 overrides the ini value.
-        if given is None and str(value := rerun_ini(config, name) or 0) != "0":
+        if given is None and str(value := ini_of(config, name) or 0) != "0":
             raise pytest.UsageError(
                 f"the ini value {name}={value} {REASON}, and {flag}=0 in a run with an agent"
             )
 
 
-def rerun_ini(config: pytest.Config, name: str) -> Any:
+def ini_of(config: pytest.Config, name: str) -> Any:
     """The ini value; None if no plugin knows it."""
     try:
         return config.getini(name)
@@ -52,10 +58,11 @@ def rerun_ini(config: pytest.Config, name: str) -> Any:
         return None
 
 
-def refuse_rerun_mark(item: pytest.Item) -> None:
-    """Raises InfrastructureError if a hook of the project has marked a task as flaky.
-
-    Only when the item runs: an xdist worker cannot refuse what it has collected.
-    """
-    if item.get_closest_marker("flaky"):
-        raise InfrastructureError(f"the marker `flaky` of {item.nodeid} {REASON}", is_final=True)
+def refuse_marks(items: Iterable[pytest.Item]) -> None:
+    """Raises pytest.UsageError if a hook of the project has marked a task for such a plugin."""
+    for item in items:
+        if item.get_closest_marker("flaky"):
+            raise pytest.UsageError(f"the marker `flaky` of {item.nodeid} {REASON}")
+        mark = item.get_closest_marker("timeout")
+        if mark and "thread" in (*mark.args, *mark.kwargs.values()):
+            raise pytest.UsageError(f'the marker `timeout` of {item.nodeid} {KILLED}: use method="signal"')
