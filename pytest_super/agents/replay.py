@@ -11,6 +11,7 @@ from pytest_super.agents.swe.commands import ARGUMENTS, is_edit
 from pytest_super.agents.swe.tools import Editor
 from pytest_super.errors import SuperError
 from pytest_super.kernel.cell import Outcome
+from pytest_super.store.json_lines import UNREADABLE, damage
 from pytest_super.store.published import read_history
 from pytest_super.store.results import TRIAL_FOLDER
 from pytest_super.store.step_values import edit_of, submission_of
@@ -134,9 +135,8 @@ def read_steps(path: Path) -> list[Step]:
         return read_history(path).steps
     try:
         steps = read_trajectory(path)
-    except (OSError, UnicodeDecodeError, KeyError, TypeError, RecursionError) as error:
-        # Not its `repr`, which has the whole content of a file that is not UTF-8.
-        raise SuperError(f"{path} is not a trajectory: {type(error).__name__}: {error}") from None
+    except UNREADABLE as error:
+        raise SuperError(f"{path} is not a trajectory: {damage(error)}") from None
     if not steps:
         raise SuperError(f"{path} is not a trajectory: it has no steps")
     return steps

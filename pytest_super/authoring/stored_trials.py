@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from pytest_super.errors import SuperError
 from pytest_super.session.comparability import has_conditions_of
-from pytest_super.store.json_lines import UNREADABLE
+from pytest_super.store.json_lines import UNREADABLE, damage
 from pytest_super.store.run_folder import last_results
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ def stored_trials(run: Path, names: Collection[str]) -> list[TrialResult]:
     try:
         results = last_results(run)
     except UNREADABLE as error:
-        raise SuperError(f"{run}: the run cannot be read: {error}") from None
+        raise SuperError(f"{run}: the run cannot be read: {damage(error)}") from None
     known = {name for one in results for name in (one.id, one.name)}
     if unknown := sorted(set(names) - known):
         raise SuperError(f"{run.name} has no trial of {', '.join(unknown)}")

@@ -6,10 +6,10 @@ import json
 from dataclasses import asdict, fields
 from typing import TYPE_CHECKING, Any
 
-from pytest_super.comparison.side import Side, TaskTrials, date_of, side_of_run, why
+from pytest_super.comparison.side import Side, TaskTrials, date_of, side_of_run
 from pytest_super.errors import SuperError
 from pytest_super.store.atomic_write import write_atomically
-from pytest_super.store.json_lines import UNREADABLE, disk_errors
+from pytest_super.store.json_lines import UNREADABLE, damage, disk_errors
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -71,7 +71,7 @@ def read_baseline(path: Path) -> Side:
             f"there is no baseline {path}: make it with `pytest-super baseline update`"
         ) from None
     except UNREADABLE as error:
-        raise SuperError(f"{path} is no baseline: {why(error)}") from None
+        raise SuperError(f"{path} is no baseline: {damage(error)}") from None
 
 
 def task_from(data: dict[str, Any]) -> TaskTrials:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from pytest_super.errors import SuperError
 from pytest_super.metrics.numbers import is_number
 from pytest_super.statistics.errors import decide_nothing
-from pytest_super.store.json_lines import UNREADABLE
+from pytest_super.store.json_lines import UNREADABLE, damage
 from pytest_super.store.run_folder import last_results
 
 if TYPE_CHECKING:
@@ -20,9 +20,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from pytest_super.store.results import TrialResult
-
-
-MOST_CHARACTERS = 200
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -130,7 +127,7 @@ def side_of_run(folder: Path, without: Collection[str] = ()) -> Side:
     except FileNotFoundError:
         raise SuperError(f"there is no run in {folder}: name a folder with results.jsonl") from None
     except UNREADABLE as error:
-        raise SuperError(f"{folder}: the run cannot be read: {why(error)}") from None
+        raise SuperError(f"{folder}: the run cannot be read: {damage(error)}") from None
 
 
 def side_of(name: str, subject: dict[str, Any], results: Iterable[TrialResult]) -> Side:
@@ -180,12 +177,6 @@ def date_of(time: str) -> str:
         return date.fromisoformat(time[:10]).isoformat()
     except ValueError:
         return ""
-
-
-def why(error: BaseException) -> str:
-    """A missing key alone is no sentence."""
-    text = f"it has no {error}" if isinstance(error, KeyError) else str(error)
-    return text if len(text) <= MOST_CHARACTERS else f"{text[:MOST_CHARACTERS]} …"
 
 
 def task_of(trials: Sequence[TrialResult], name: str, runs: Sequence[str]) -> TaskTrials:

@@ -25,7 +25,7 @@ from pytest_super.session.item import STORED, TaskItem
 from pytest_super.session.private_pytest import fixture_definitions, is_own
 from pytest_super.session.run import RUN, Run
 from pytest_super.session.start_ahead import OUTCOMES
-from pytest_super.store.json_lines import UNREADABLE
+from pytest_super.store.json_lines import UNREADABLE, damage
 from pytest_super.store.results import folder_name, read_result
 from pytest_super.store.run_folder import last_results, take_trial
 from pytest_super.store.stored_runs import scored_again
@@ -104,7 +104,7 @@ class ResumedRun:
                 for one in valid_results(folder):
                     stored.setdefault((one.id, one.epoch), []).append(Stored(folder, one))
             except UNREADABLE as error:
-                raise pytest.UsageError(f"--super-resume: {folder} cannot be read: {error}") from None
+                raise pytest.UsageError(f"--super-resume: {folder} cannot be read: {damage(error)}") from None
         return stored
 
     def why_not(self, item: TaskItem, stored: TrialResult) -> str:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from pytest_super.errors import SuperError
 from pytest_super.json_values import texts
-from pytest_super.store.json_lines import UNREADABLE
+from pytest_super.store.json_lines import UNREADABLE, damage
 from pytest_super.store.results import TRIAL_FOLDER
 
 if TYPE_CHECKING:
@@ -133,9 +133,9 @@ class AnswerStore:
     def facts(self) -> dict[str, Any]:
         """What run.json says. Raises SuperError."""
         try:
-            return dict(json.loads((self._root / "run.json").read_text(encoding="utf-8")))
+            return {**json.loads((self._root / "run.json").read_text(encoding="utf-8"))}
         except (*UNREADABLE, *BROKEN) as error:
-            raise SuperError(f"{self.path}: run.json cannot be read: {error!r}") from None
+            raise SuperError(f"{self.path}: run.json cannot be read: {damage(error)}") from None
 
     def files(self) -> Iterator[AnyPath]:
         """The answers of all trials."""
@@ -171,7 +171,7 @@ def read_answers(path: AnyPath) -> TrialAnswers:
             try:
                 add_line(answers, line)
             except UNREADABLE as error:
-                raise SuperError(f"{path}:{number}: not a line of a record of answers: {error!r}") from None
+                raise SuperError(f"{path}:{number}: not a record of answers: {damage(error)}") from None
     except FileNotFoundError:
         pass
     except BROKEN as error:

@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from pytest_super.errors import InfrastructureError
+from pytest_super.words import LINE_LIMIT, shortened
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -17,7 +18,20 @@ if TYPE_CHECKING:
 
 
 # What reading a file of any content can raise.
-UNREADABLE = (OSError, ValueError, TypeError, KeyError, AttributeError, OverflowError, RecursionError)
+UNREADABLE = (OSError, ValueError, TypeError, LookupError, AttributeError, ArithmeticError, RecursionError)
+
+
+def damage(error: BaseException) -> str:
+    """Why a file cannot be read. What Python says of a value of another kind is about our code."""
+    if isinstance(error, KeyError):
+        return f"it has no `{error.args[0]}`"
+    if isinstance(error, RecursionError):
+        return "it is nested too deeply"
+    if isinstance(error, UnicodeDecodeError):
+        return "it is not UTF-8"
+    if isinstance(error, TypeError | AttributeError | LookupError | ArithmeticError):
+        return "it has a value of another kind than expected"
+    return shortened(getattr(error, "strerror", None) or str(error), LINE_LIMIT)
 
 
 def read_lines(path: Path) -> Iterator[dict[str, Any]]:

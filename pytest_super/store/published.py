@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
 from pytest_super.errors import SuperError
+from pytest_super.store.json_lines import UNREADABLE, damage
 from pytest_super.store.trajectory import Action, Step
 from pytest_super.tasks.solution import cell_source
 
@@ -111,8 +112,8 @@ def load_cells(path: Path) -> list[Cell]:
         return [load_cell(path, number, cell) for number, cell in enumerate(cells, 1)]
     except OSError as error:
         raise SuperError(f"{path} cannot be read: {error.strerror}") from None
-    except (ValueError, KeyError, TypeError, RecursionError) as error:
-        raise SuperError(f"{path} is not a notebook: {error!r}") from None
+    except UNREADABLE as error:
+        raise SuperError(f"{path} is not a notebook: {damage(error)}") from None
 
 
 def load_cell(path: Path, number: int, cell: dict[str, Any]) -> Cell:
@@ -121,7 +122,7 @@ def load_cell(path: Path, number: int, cell: dict[str, Any]) -> Cell:
         texts = ["".join(output["data"]["text/plain"]) for output in outputs]
         return Cell(cell["cell_type"], cell_source(cell), "".join(texts))
     except (KeyError, TypeError) as error:
-        raise SuperError(f"{path}:{number}: not a cell of a published trajectory: {error!r}") from None
+        raise SuperError(f"{path}:{number}: not a cell of a published run: {damage(error)}") from None
 
 
 def system_message(cells: Cells) -> str:

@@ -20,11 +20,10 @@ def notebook_cells(path: Path) -> list[dict[str, Any]]:
     Raises TaskFileError, for a notebook without code cells, too.
     """
     try:
-        text = path.read_text(encoding="utf-8")
-        cells = [cell for cell in read_cells(text) if cell_source(cell).strip()]
+        cells = [cell for cell in read_cells(path.read_bytes()) if cell_source(cell).strip()]
     except OSError as error:
         raise TaskFileError(f"the notebook {path} cannot be read: {error.strerror}") from None
-    except (UnicodeDecodeError, NotebookError) as error:
+    except NotebookError as error:
         raise TaskFileError(f"{path} is not a notebook: {error}") from None
     if all(cell["cell_type"] != "code" for cell in cells):
         raise TaskFileError(f"the notebook {path} has no code cells")
@@ -35,15 +34,18 @@ class NotebookError(Exception):
     """A text is not a notebook of nbformat 4; the message says why."""
 
 
-def read_cells(text: str) -> list[dict[str, Any]]:
+def read_cells(text: str | bytes) -> list[dict[str, Any]]:
     """All cells of a notebook, from its JSON text. Raises NotebookError."""
     try:
         notebook = json.loads(text)
-        if notebook["nbformat"] != 4:
-            raise NotebookError(f"it has the notebook format {notebook['nbformat']}: save it as format 4")
-        cells = list(notebook["cells"])
-    except (ValueError, KeyError, TypeError, RecursionError) as error:
-        raise NotebookError(repr(error)) from None
+        version, cells = notebook.get("nbformat"), notebook.get("cells")
+    except (ValueError, AttributeError, RecursionError):
+        raise NotebookError("it is not a JSON object") from None
+    if version != 4:
+        found = f"the notebook format {version}" if version else "no `nbformat`"
+        raise NotebookError(f"it has {found}: save it as format 4")
+    if not isinstance(cells, list):
+        raise NotebookError("it has no list `cells`")
     for number, cell in enumerate(cells, 1):
         if problem := problem_of(cell):
             raise NotebookError(f"cell {number} {problem}")

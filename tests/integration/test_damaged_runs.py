@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
@@ -13,6 +14,9 @@ from hypothesis import strategies as st
 
 from pytest_super.comparison.side import side_of_run
 from pytest_super.errors import SuperError
+from pytest_super.report.export.formats import FORMATS
+from pytest_super.report.page.one_file import one_file
+from pytest_super.report.page.stored import read_run
 from pytest_super.report.stored_runs import row_of, run_lines
 from pytest_super.session.resume import valid_results
 from pytest_super.store.json_lines import UNREADABLE
@@ -180,3 +184,33 @@ def test_a_run_whose_model_is_no_text_is_listed(tmp_path: Path, model: Any) -> N
     listed = list(run_lines(tmp_path))
     assert listed[1].startswith("20261123-101500-ab12")
     assert str(model) in listed[1]
+
+
+# What Python says to programmers, not to users.
+OWN_WORDS = re.compile(
+    r"(Key|Type|Index|Attribute)Error|'\w+' object|indices must be|unexpected keyword|'utf-8' codec"
+)
+OTHERS = ("[]", "7", '"text"', "{}", '{"id": 5}', "[[1]]", "\udcff")
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("text", OTHERS)
+@pytest.mark.parametrize("name", FILES)
+def test_no_command_answers_a_file_of_another_kind_in_pythons_words(
+    bench: Bench, name: str, text: str
+) -> None:
+    run = str(bench.latest)
+    with Cut(bench.latest / name, 0):
+        (bench.latest / name).write_bytes(text.encode(errors="surrogateescape"))
+        for command in (
+            ("runs",),
+            ("compare", run, run),
+            ("baseline", "update", run, "--file=new.json"),
+            ("why", run),
+            *(("export", run, f"--format={form}", f"--output=out.{form}") for form in FORMATS),
+            ("rescore", run, "--tasks=."),
+            ("rescore", run, "--tasks=.", "--write"),
+        ):
+            done = bench.command(*command)
+            assert not OWN_WORDS.search(done.stdout + done.stderr), command
+        assert not OWN_WORDS.search(one_file(read_run(bench.latest), ""))

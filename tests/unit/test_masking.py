@@ -353,10 +353,10 @@ CODE = {"cell_type": "code", "metadata": {}, "outputs": [], "source": "1"}
         (json.dumps({"nbformat": 4, "cells": [{**CODE, "source": 5}]}), ": cell 1 has no `source`"),
         (json.dumps({"nbformat": 4, "cells": [{**CODE, "source": ["1", 2]}]}), ": cell 1 has no `source`"),
         (json.dumps({"nbformat": 4, "cells": [5]}), ": cell 1 is not a JSON object"),
-        ('{"nbformat": 4, "cells": {"a": 1}}', ""),
-        ('{"nbformat": 4}', ""),
-        ("[]", ""),
-        ("[" * 100_000, ""),
+        ('{"nbformat": 4, "cells": {"a": 1}}', ": it has no list `cells`"),
+        ('{"cells": []}', ": it has no `nbformat`: save it as format 4"),
+        ("[]", ": it is not a JSON object"),
+        ("[" * 100_000, ": it is not a JSON object"),
     ],
 )
 def test_what_is_no_notebook_is_told_with_its_file(bench: Bench, text: str, message: str) -> None:

@@ -158,8 +158,8 @@ def test_the_outcome_is_what_the_observation_tells(
             "expected an action here",
         ),
         (REACT + step_cells(1, "execute", times="soon"), ":4", "expected the time of a step here"),
-        ([*REACT, {"cell_type": "code"}], ":3", "KeyError('outputs')"),
-        ([*REACT, 7], ":3", "TypeError"),
+        ([*REACT, {"cell_type": "code"}], ":3", "it has no `outputs`"),
+        ([*REACT, 7], ":3", "it has a value of another kind than expected"),
     ],
 )
 def test_any_other_notebook_is_refused_with_its_cell(

@@ -11,6 +11,7 @@ from dataclasses import asdict, dataclass, field, replace
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
+from pytest_super.authoring.stored_trials import stored_trials
 from pytest_super.errors import SuperError
 from pytest_super.metrics.cause import cause_of
 from pytest_super.metrics.landmarks import LANDMARKS
@@ -18,9 +19,9 @@ from pytest_super.metrics.registry import installed_metrics, scored
 from pytest_super.report.notebook import write_notebook
 from pytest_super.session.comparability import facts_of_scoring, has_conditions_of
 from pytest_super.store.atomic_write import write_atomically
-from pytest_super.store.json_lines import UNREADABLE, append, disk_errors, to_line
+from pytest_super.store.json_lines import UNREADABLE, append, damage, disk_errors, to_line
 from pytest_super.store.results import FORMAT, folder_name
-from pytest_super.store.run_folder import last_results, new_run_id, take_trial
+from pytest_super.store.run_folder import new_run_id, take_trial
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -65,7 +66,7 @@ def new_results(run: Path, rescored: Sequence[Rescored], tasks: Mapping[str, Tas
     """Interrupted trials stay out, and are not named. Raises SuperError if the run cannot be read."""
     found = NewResults()
     by_trial = {(one.name, one.trial.result.rerun): one for one in rescored}
-    for old in read_run(run):
+    for old in stored_trials(run, ()):
         if old.is_interrupted:
             continue
         again = by_trial.get((old.name, old.rerun))
@@ -82,14 +83,6 @@ def new_results(run: Path, rescored: Sequence[Rescored], tasks: Mapping[str, Tas
             )
             found.results.append(NewResult(old=old, new=new, rescored=None if old.is_error else again))
     return found
-
-
-def read_run(run: Path) -> list[TrialResult]:
-    """The last rerun of each trial of a run. Raises SuperError."""
-    try:
-        return last_results(run)
-    except UNREADABLE as error:
-        raise SuperError(f"{run}: the run cannot be read: {error}") from None
 
 
 def new_error(old: TrialResult, tasks: Mapping[str, Task]) -> TrialResult:
@@ -163,13 +156,13 @@ def hides_landmark(old: TrialResult, evidence: Evidence) -> bool:
 def read_facts(run: Path) -> Facts:
     """The content of a run's run.json. Raises SuperError."""
     try:
-        facts: Facts = dict(json.loads((run / "run.json").read_text(encoding="utf-8")))
+        facts: Facts = json.loads((run / "run.json").read_text(encoding="utf-8"))
         if facts["format"] != FORMAT:
             raise SuperError(f"{run}: the format of the run is {facts['format']}, not {FORMAT}")
     except FileNotFoundError:
         raise SuperError(f"there is no run in {run}: --write needs the folder of one run") from None
     except UNREADABLE as error:
-        raise SuperError(f"{run}: its run.json cannot be read: {error!r}") from None
+        raise SuperError(f"{run}: its run.json cannot be read: {damage(error)}") from None
     return facts
 
 

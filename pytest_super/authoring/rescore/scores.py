@@ -7,7 +7,6 @@ from dataclasses import dataclass, field, fields
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING
 
-from pytest_super.authoring.rescore.trials import MALFORMED, Figures
 from pytest_super.errors import SuperError
 from pytest_super.kernel.cell import Outcome
 from pytest_super.kernel.output import output_text
@@ -18,17 +17,17 @@ from pytest_super.metrics.script_runs.programs import is_refused
 from pytest_super.metrics.submitted import SUBMITTED
 from pytest_super.sources.git import folder_name
 from pytest_super.sources.store import stored
+from pytest_super.store.json_lines import UNREADABLE, damage
 from pytest_super.store.trajectory import PROGRAM, TOOL_CALL
 from pytest_super.store.user_cache import cache_folder
 from pytest_super.trial.program_steps import source_of_step
-from pytest_super.words import words_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
     from typing import TypeAlias
 
     from pytest_super.authoring.rescore.regrading import Regraded
-    from pytest_super.authoring.rescore.trials import StoredTrial
+    from pytest_super.authoring.rescore.trials import Figures, StoredTrial
     from pytest_super.tasks.task import Repository, Task
 
     Regrader: TypeAlias = Callable[[StoredTrial, Task], Regraded | None]
@@ -109,8 +108,8 @@ def rescore_all(
     for trial in trials:
         try:
             rescored.append(rescore(trial, tasks.get(trial.result.id), grade))
-        except (SuperError, *MALFORMED) as error:
-            broken.append(f"{trial.path} cannot be scored: {words_of(error)}")
+        except (SuperError, *UNREADABLE) as error:
+            broken.append(f"{trial.path} cannot be scored: {damage(error)}")
     return rescored, broken
 
 

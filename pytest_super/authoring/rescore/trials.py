@@ -13,11 +13,12 @@ from typing import TYPE_CHECKING, Any
 from pytest_super.errors import SuperError
 from pytest_super.metrics.registry import PAPER, REFERENCE, SCORINGS
 from pytest_super.store.checked import checked_result
+from pytest_super.store.json_lines import UNREADABLE, damage
 from pytest_super.store.published import read_history
 from pytest_super.store.results import RUNNING, TRIAL_FOLDER, TrialResult, read_result
 from pytest_super.store.step_values import submission_of
 from pytest_super.store.trajectory import read_trajectory
-from pytest_super.words import counted, words_of
+from pytest_super.words import counted
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -26,9 +27,6 @@ if TYPE_CHECKING:
     from pytest_super.store.trajectory import Step
 
 Figures = dict[str, float | None]
-
-# Errors of reading or scoring a file that is not a trajectory.
-MALFORMED = (OSError, ValueError, TypeError, LookupError, AttributeError, ArithmeticError, RecursionError)
 
 # Names of the metrics in a published metrics.json; the published code has a newer one for landmarks.
 PUBLISHED_NAMES = {
@@ -84,8 +82,8 @@ def read_trials(paths: Iterable[Path]) -> tuple[list[StoredTrial], list[str]]:
             trials.append(read_published(path) if path.suffix == ".ipynb" else read_ours(path))
         except SuperError as error:
             broken.append(str(error))
-        except MALFORMED as error:
-            broken.append(f"{path} is not a trajectory: {words_of(error)}")
+        except UNREADABLE as error:
+            broken.append(f"{path} is not a trajectory: {damage(error)}")
     return trials, broken
 
 
@@ -167,8 +165,8 @@ def read_metrics(path: Path) -> Figures:
     try:
         data = json.loads(path.read_text(encoding="utf-8"))
         return {ours: number(data[name]) for name, ours in PUBLISHED_NAMES.items() if name in data}
-    except MALFORMED as error:
-        raise SuperError(f"{path} does not contain the metrics of a trial: {words_of(error)}") from None
+    except UNREADABLE as error:
+        raise SuperError(f"{path} does not contain the metrics of a trial: {damage(error)}") from None
 
 
 def number(value: Any) -> float | None:
@@ -179,7 +177,7 @@ def number(value: Any) -> float | None:
 
 
 def read_ours(path: Path) -> StoredTrial:
-    """Raises SuperError, or one of MALFORMED."""
+    """Raises SuperError, or one of UNREADABLE."""
     result = read_result(path.with_name("result.json"))
     if result is None:
         raise SuperError(f"{path} has no valid result.json next to it")

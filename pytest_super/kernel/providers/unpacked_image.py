@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from pytest_super.errors import InfrastructureError
 from pytest_super.kernel.providers.host_environment import Interpreter
+from pytest_super.store.json_lines import damage
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -57,7 +58,7 @@ def image_in(folder: str) -> UnpackedImage:
         return UnpackedImage(**{**data, "python": Interpreter(**data["python"])})
     except (OSError, ValueError, TypeError, KeyError) as error:
         raise InfrastructureError(
-            f"{folder} is not an unpacked image ({error}): {HOW_TO_UNPACK}", is_final=True
+            f"{folder} is not an unpacked image ({damage(error)}): {HOW_TO_UNPACK}", is_final=True
         ) from None
 
 

@@ -12,8 +12,7 @@ from pytest_super.model.request_difference import lines_of, place_of
 from pytest_super.report.page.stored import own_path
 from pytest_super.report.page.texts import Text, level_of, size_of, text_of
 from pytest_super.store.answers import FILE, read_answers
-from pytest_super.store.json_lines import UNREADABLE
-from pytest_super.words import words_of
+from pytest_super.store.json_lines import UNREADABLE, damage
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -41,7 +40,7 @@ def conversation_of(run: Path, trial: ShownTrial, most: int) -> tuple[list[Shown
         seen: set[str] = set()
         labelled = [(call, list(texts_of(answers, call, seen))) for call in answers.calls.values()]
     except (SuperError, *UNREADABLE) as error:
-        return [], words_of(error)
+        return [], damage(error)
     level = level_of([size_of(text, most) for _, texts in labelled for _, text in texts], most)
     return [
         ShownCall(

@@ -12,7 +12,7 @@ from pytest_super.report.asked import Cause, causes_of, summary
 from pytest_super.report.page.stored import GOING_ON, readable_steps
 from pytest_super.statistics import require_scipy
 from pytest_super.store.answers import AnswerStore
-from pytest_super.store.json_lines import UNREADABLE
+from pytest_super.store.json_lines import UNREADABLE, damage
 from pytest_super.words import words_of
 
 if TYPE_CHECKING:
@@ -151,12 +151,12 @@ def comparison_of(baseline: ShownRun, candidate: ShownRun) -> Comparison:
 
 def side_of_shown(run: ShownRun) -> Side:
     """Raises SuperError if a result has figures that no trial has."""
-    from pytest_super.comparison.side import side_of, why
+    from pytest_super.comparison.side import side_of
 
     try:
         return side_of(run.name, {}, run.ended)
     except UNREADABLE as error:
-        raise SuperError(f"the run {run.name} cannot be compared: {why(error)}") from None
+        raise SuperError(f"the run {run.name} cannot be compared: {damage(error)}") from None
 
 
 def flipped(tasks: Sequence[TaskPair], compared: Comparison) -> Iterator[TaskPair]:

@@ -21,7 +21,7 @@ from pytest_super.report.text import describe
 from pytest_super.store.activity import FILE, read_doing
 from pytest_super.store.answers import FILE as ANSWERS
 from pytest_super.store.checked import checked_line
-from pytest_super.store.json_lines import UNREADABLE, escape_surrogates
+from pytest_super.store.json_lines import UNREADABLE, damage, escape_surrogates
 from pytest_super.store.results import RUNNING, TRIAL_FOLDER, folder_name
 from pytest_super.store.run_folder import last_reruns
 from pytest_super.store.trajectory import Step
@@ -125,7 +125,7 @@ def read_run(folder: Path) -> ShownRun:
         try:
             trials.append(ShownTrial(result=result, why=why_of(result, folder)))
         except UNREADABLE as error:
-            unread.append(f"the result of {result.name} is damaged: {error!r}")
+            unread.append(f"the result of {result.name} is damaged: {damage(error)}")
     facts, verdict = read_facts(folder, unread), read_verdict(folder, unread)
     trials.sort(key=lambda one: ORDER.index(one.outcome))
     failures = list(read_trouble(folder))
@@ -169,7 +169,7 @@ def read_listed(folder: Path, trouble: list[str]) -> Iterator[TrialResult]:
         try:
             yield usable(checked_line(line))
         except UNREADABLE as error:
-            trouble.append(f"line {number} of results.jsonl cannot be read: {error}")
+            trouble.append(f"line {number} of results.jsonl cannot be read: {damage(error)}")
 
 
 def read_unlisted(folder: Path, listed: set[Any], trouble: list[str]) -> Iterator[TrialResult]:
@@ -186,7 +186,7 @@ def read_unlisted(folder: Path, listed: set[Any], trouble: list[str]) -> Iterato
             if (result.id, result.epoch, result.rerun) == key:
                 yield result
         except UNREADABLE as error:
-            trouble.append(f"{name} cannot be read: {error}")
+            trouble.append(f"{name} cannot be read: {damage(error)}")
 
 
 def usable(result: TrialResult) -> TrialResult:
