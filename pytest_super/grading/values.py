@@ -6,7 +6,6 @@ What the agent wrote is run by the command, so nothing that is read here is know
 from __future__ import annotations
 
 import json
-import re
 from collections import deque
 from dataclasses import dataclass, replace
 from heapq import merge
@@ -20,6 +19,7 @@ from pytest_super.metrics.evidence import GradedValue
 from pytest_super.metrics.matching.patterns import compile_pattern
 
 if TYPE_CHECKING:
+    import re
     from collections.abc import Callable, Iterator
 
     from pytest_super.tasks.grade import Check, GradedCommand, RegexValue
@@ -161,8 +161,7 @@ def last_match(wanted: RegexValue, text: str, where: str, name: str | None = Non
     Raises NoValue.
     """
     try:
-        # Not by `has_names`: an exported grader has the fields alone.
-        if "name" in re.compile(wanted.pattern).groupindex:
+        if wanted.has_names:
             return last_named(wanted, text, where, str(name))
         found = next(iter(deque(matches(wanted.pattern, text), maxlen=1)), None)
     except TimeoutError:

@@ -566,7 +566,7 @@ def test_runs_are_found_as_by_other_commands_and_files_are_named_after_them(
 
 
 def test_the_command_offers_every_format() -> None:
-    assert set(export.OF_RUNS) == FORMATS.keys()
+    assert set(export.FORMATS) == FORMATS.keys()
 
 
 def test_only_files_of_the_same_kind_are_replaced(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -1,1 +1,0 @@
-"""Task files in the forms of other frameworks."""

@@ -1,1 +1,0 @@
-"""Tasks as folders in the form of Harbor."""
