@@ -171,7 +171,7 @@ def read_answers(path: AnyPath) -> TrialAnswers:
             try:
                 add_line(answers, line)
             except UNREADABLE as error:
-                raise SuperError(f"{path}:{number}: not a record of answers: {damage(error)}") from None
+                raise SuperError(f"{path}:{number}: not a line of a record: {damage(error)}") from None
     except FileNotFoundError:
         pass
     except BROKEN as error:
