@@ -8,6 +8,7 @@ from functools import cache
 from math import isfinite
 from typing import TYPE_CHECKING
 
+from pytest_super.store.json_lines import read_lines
 from pytest_super.tasks.fields import TASK_ID
 
 if TYPE_CHECKING:
@@ -32,20 +33,8 @@ def checked_result(result: TrialResult) -> TrialResult:
 
 def checked_lines(path: Path) -> Iterator[TrialResult]:
     """The results in the lines of a file, without lines that are cut. Raises ValueError as `checked_line`."""
-    for line in path.read_text(encoding="utf-8").split("\n") if path.exists() else ():
-        try:
-            yield checked_line(line)
-        except ValueError:
-            if is_json(line):
-                raise
-
-
-def is_json(text: str) -> bool:
-    try:
-        json.loads(text)
-    except ValueError:
-        return False
-    return True
+    for data in read_lines(path):
+        yield checked_line(json.dumps(data))
 
 
 def checked_line(line: str | bytes) -> TrialResult:
