@@ -6,6 +6,7 @@ import json
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pytest_super.errors import SuperError
+from pytest_super.reading import read_bytes
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -22,7 +23,7 @@ def read_rows(path: Path, shown: str) -> list[Row]:
     rows: list[Row] = []
     errors: list[str] = []
     # Not by splitlines, which also splits at characters such as U+2028, which JSON allows in texts.
-    for number, line in enumerate(read_bytes(path, shown).split(b"\n"), 1):
+    for number, line in enumerate(content_of(path, shown).split(b"\n"), 1):
         if line.strip():
             try:
                 rows.append(Row(number, read_object(line)))
@@ -33,9 +34,9 @@ def read_rows(path: Path, shown: str) -> list[Row]:
     return rows
 
 
-def read_bytes(path: Path, shown: str) -> bytes:
+def content_of(path: Path, shown: str) -> bytes:
     try:
-        return path.read_bytes().removeprefix(b"\xef\xbb\xbf")
+        return read_bytes(path).removeprefix(b"\xef\xbb\xbf")
     except OSError as error:
         raise SuperError(f"{shown}: cannot be read: {error.strerror}") from None
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -11,6 +10,7 @@ from pytest_super.errors import SuperError
 from pytest_super.functions.leaks import find_leaks, gold_of
 from pytest_super.functions.names import SEPARATOR
 from pytest_super.functions.repository import mask_functions
+from pytest_super.store.json_lines import read_json
 from pytest_super.words import counted, printable_line
 
 if TYPE_CHECKING:
@@ -90,7 +90,7 @@ def docstrings_of(choice: str, file: Path | None) -> Docstrings:
     if file is None:
         return "keep" if choice == "keep" else "drop"
     try:
-        found = json.loads(file.read_text(encoding="utf-8"))
+        found = read_json(file)
     except (OSError, ValueError) as error:
         raise SuperError(f"{file} cannot be read: {error}") from None
     if not isinstance(found, dict) or not all(isinstance(text, str) for text in found.values()):

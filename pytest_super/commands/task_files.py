@@ -69,7 +69,7 @@ def task_files(path: Path) -> list[Path]:
     """The path itself if it is a file, else the task files below it. Raises SuperError if there are none."""
     from pytest_super.tasks.task import TASK_SUFFIX
 
-    found = [path] if path.is_file() else sorted(path.rglob(f"*{TASK_SUFFIX}"))
+    found = sorted(path.rglob(f"*{TASK_SUFFIX}")) if path.is_dir() else [path]
     if not found:
         raise SuperError(f"{path}: there is no *{TASK_SUFFIX} file")
     return found

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from pytest_super.comparison.side import Side, TaskTrials, date_of, side_of_run
 from pytest_super.errors import SuperError
 from pytest_super.store.atomic_write import write_atomically
-from pytest_super.store.json_lines import UNREADABLE, damage, disk_errors
+from pytest_super.store.json_lines import UNREADABLE, damage, disk_errors, read_json
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -54,7 +54,7 @@ def read_side(path: Path) -> Side:
 def read_baseline(path: Path) -> Side:
     """Raises SuperError."""
     try:
-        data = json.loads(path.read_text(encoding="utf-8"))
+        data = read_json(path)
         if data["format"] != FORMAT:
             raise SuperError(f"{path}: its format is {data['format']}, not {FORMAT}: make it anew")
         return Side(

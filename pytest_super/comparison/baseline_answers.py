@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from pytest_super.comparison.side import trials_by_task
 from pytest_super.errors import SuperError
+from pytest_super.reading import read_bytes
 from pytest_super.store.answers import BROKEN, FILE, AnswerStore
 from pytest_super.store.atomic_write import replacing
 from pytest_super.store.json_lines import disk_errors
@@ -53,7 +54,7 @@ def write_answers(
         for id, number in after.items():
             for place, one in enumerate(trials[id], number + 1):
                 with suppress(FileNotFoundError):
-                    file.write(run / folder_name(one) / FILE, f"trials/{id}/{place}.0/{FILE}")
+                    file.writestr(f"trials/{id}/{place}.0/{FILE}", read_bytes(run / folder_name(one) / FILE))
                     written += 1
         file.writestr("run.json", json.dumps(facts))
     return written

@@ -5,14 +5,13 @@ So running a failed job again until it passes is not a way to pass.
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from pytest_super.digests import digest
 from pytest_super.statistics.errors import decide_nothing
 from pytest_super.store.checked import checked_result
-from pytest_super.store.json_lines import UNREADABLE
+from pytest_super.store.json_lines import UNREADABLE, read_json
 from pytest_super.store.run_folder import last_reruns, stored_results
 from pytest_super.store.stored_runs import run_folders
 from pytest_super.store.verdict import was_compared
@@ -72,7 +71,7 @@ def earlier_runs(directory: Path, run: str, subject: Mapping[str, Any], baseline
             continue
         try:
             # First, because most runs are of another subject, and their results are long.
-            facts = json.loads((folder / "run.json").read_text(encoding="utf-8"))
+            facts = read_json(folder / "run.json")
             if facts.get("baseline") != baseline or digest(facts["subject"]) != wanted:
                 continue
             # Trials with answers of one record are alike beyond the subject.

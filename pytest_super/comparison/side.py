@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from dataclasses import dataclass, field, replace
 from datetime import date
@@ -12,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from pytest_super.errors import SuperError
 from pytest_super.metrics.numbers import is_number
 from pytest_super.statistics.errors import decide_nothing
-from pytest_super.store.json_lines import UNREADABLE, damage
+from pytest_super.store.json_lines import UNREADABLE, damage, read_json
 from pytest_super.store.run_folder import last_results
 
 if TYPE_CHECKING:
@@ -116,7 +115,7 @@ def side_of_run(folder: Path, without: Collection[str] = ()) -> Side:
     """Without the trials of some runs. Raises SuperError if there is no run, or it cannot be read."""
     try:
         results = last_results(folder)
-        facts = json.loads((folder / "run.json").read_text(encoding="utf-8"))
+        facts = read_json(folder / "run.json")
         id = str(facts["id"])
         others = [one for one in results if (one.resumed_from or id) not in without]
         side = side_of(id, facts.get("subject") or {"agent": facts["agent"]}, others)

@@ -10,6 +10,7 @@ from pytest_super.errors import SuperError
 from pytest_super.functions.masking import mask_file
 from pytest_super.functions.names import by_file, of_file
 from pytest_super.functions.source import PythonSource
+from pytest_super.reading import read_bytes
 from pytest_super.words import did_you_mean
 
 if TYPE_CHECKING:
@@ -77,7 +78,7 @@ def read(repository: Path, path: str) -> bytes:
     try:
         if not file.resolve(strict=True).is_relative_to(repository.resolve()):
             raise SuperError(f"{path}: it is a link to a file outside {repository}")
-        return file.read_bytes()
+        return read_bytes(file)
     except FileNotFoundError:
         files = [one.relative_to(repository).as_posix() for one in repository.rglob("*.py")]
         raise SuperError(f"{path}: {repository} has no such file{did_you_mean(path, files)}") from None

@@ -9,6 +9,7 @@ from pytest_super.errors import SuperError
 from pytest_super.gates import wording
 from pytest_super.gates.wording import FAILED, PASSED
 from pytest_super.option_types import share
+from pytest_super.reading import read_text
 from pytest_super.statistics.errors import ROUNDING
 from pytest_super.words import named
 
@@ -53,7 +54,7 @@ class MustSolve:
 def read_must_solve(path: Path) -> MustSolve:
     """A file with a line for each task: its id, and perhaps the share of epochs. Raises SuperError."""
     try:
-        lines = path.read_text(encoding="utf-8").splitlines()
+        lines = read_text(path).splitlines()
     except (OSError, ValueError) as error:
         raise SuperError(f"{path} cannot be read: {error}") from None
     shares: dict[str, float] = {}

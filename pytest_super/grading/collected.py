@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from pytest_super.kernel.cell import SandboxLostError
 from pytest_super.kernel.files import READ_LIMIT, FileDigest
+from pytest_super.reading import open_regular
 from pytest_super.store.json_lines import disk_errors
 from pytest_super.tasks.grade import EVERYTHING
 
@@ -188,7 +189,7 @@ class Pieces(io.RawIOBase):
 def read_collected(archive: Path) -> Collected:
     """What was collected, from its archive. Raises OSError and tarfile.TarError."""
     # Not compressed: a damaged archive can look so, and what is damaged in it raises other errors.
-    with tarfile.open(archive, "r:") as tar:
+    with open_regular(archive) as file, tarfile.open(fileobj=file, mode="r:") as tar:
         files = {
             entry.name: FileDigest(
                 name=entry.name,

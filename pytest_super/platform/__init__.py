@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 import signal
 import sys
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from pytest_super.platform.linux import Linux
@@ -44,22 +45,12 @@ def marked_processes(mark: str) -> set[int]:
     return _host.processes_with(f"{MARKER}={mark}")
 
 
-def obey_interrupts() -> bool:
-    """Let SIGINT interrupt this process and those that it starts. Returns whether it was ignored so far.
-
-    A shell without job control starts its background jobs like that, and children inherit it.
-    """
-    import threading
-
+def obey_interrupts() -> None:
+    """Let SIGINT interrupt this process and those that it starts, also in a shell's background job."""
     # Python allows only the main thread to set handlers.
-    is_main = threading.current_thread() is threading.main_thread()
-    if is_ignored := is_main and signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
-        signal.signal(signal.SIGINT, signal.default_int_handler)
-    return is_ignored
-
-
-def ignore_interrupts() -> None:
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    with suppress(ValueError):
+        if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
+            signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def when_parent_ends(action: Callable[[], None]) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import shutil
 from contextlib import suppress
 from typing import TYPE_CHECKING
@@ -11,7 +10,7 @@ from pytest_super.gates.figures import mean_over_tasks, without_interrupted
 from pytest_super.report.summary import Group
 from pytest_super.report.table import WIDTH, table_lines
 from pytest_super.report.terminal import figure
-from pytest_super.store.json_lines import UNREADABLE
+from pytest_super.store.json_lines import UNREADABLE, read_json
 from pytest_super.store.run_folder import last_reruns, stored_results
 from pytest_super.store.stored_runs import run_folders
 from pytest_super.store.verdict import read_word
@@ -40,7 +39,7 @@ def run_lines(directory: Path) -> Iterator[str]:
 
 def row_of(folder: Path) -> list[str]:
     """Raises one of UNREADABLE."""
-    facts = json.loads((folder / "run.json").read_text(encoding="utf-8"))
+    facts = read_json(folder / "run.json")
     group = Group(results=without_interrupted(last_reruns(stored_results(folder))))
     costs = [one.cost_usd for one in group.results if one.cost_usd is not None]
     return [

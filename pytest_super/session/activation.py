@@ -11,7 +11,7 @@ import pytest
 from pytest_super.agents.registry import NEED_MODEL, find_agent
 from pytest_super.errors import SuperError
 from pytest_super.option_values import ini_value
-from pytest_super.platform import ignore_interrupts, obey_interrupts, when_parent_ends
+from pytest_super.platform import obey_interrupts, when_parent_ends
 from pytest_super.session import fixtures
 from pytest_super.session.answers import with_answers
 from pytest_super.session.hooks import Session
@@ -34,8 +34,7 @@ DIST_MODES = ("no", "load")
 
 def activate(config: pytest.Config) -> None:
     """Make this session a run. Raises pytest.UsageError before anything is spent."""
-    if obey_interrupts():
-        config.add_cleanup(ignore_interrupts)
+    obey_interrupts()
     settings = read_settings(config)
     scoring = read_scoring(config, settings)
     if not is_worker(config):

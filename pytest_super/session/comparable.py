@@ -8,8 +8,9 @@ from pytest_super.comparison.baseline import read_side
 from pytest_super.comparison.matching import why_different
 from pytest_super.errors import SuperError
 from pytest_super.gates import Selected
-from pytest_super.session.expected import expected_of, once_in_a_run, read_note
+from pytest_super.session.expected import expected_of, once_in_a_run
 from pytest_super.session.start_ahead import OUTCOMES
+from pytest_super.store.json_lines import read_json
 from pytest_super.words import counted, named, one_line
 
 if TYPE_CHECKING:
@@ -39,7 +40,7 @@ def note_comparable(items: Sequence[TaskItem], run: Run) -> None:
 
 def refuse_few(run: Run) -> None:
     """Raises SuperError if too few tasks can be compared for a verdict."""
-    note = read_note(run.path / NOTE)
+    note = read_json(run.path / NOTE)
     found, tasks = note["left_out"], note["tasks"]
     comparable = len(tasks) - sum(map(len, found.values()))
     if comparable < run.settings.min_compared * len(tasks):
@@ -63,7 +64,7 @@ def noted(items: Collection[TaskItem], baseline: Side) -> dict[str, Any]:
 
 def selected_of(run: Path) -> Selected:
     """The tasks of a run with a baseline."""
-    note = read_note(run / NOTE)
+    note = read_json(run / NOTE)
     apart = {id for ids in note["left_out"].values() for id in ids}
     return Selected(ids=set(note["tasks"]), apart=apart, must_run=set(note["unknown"]))
 
@@ -90,5 +91,5 @@ def reasons(found: Mapping[str, Sequence[str]]) -> Iterator[str]:
 
 def left_out_lines(run: Path) -> Iterator[str]:
     """The tasks of a run that will not be compared."""
-    for reason in reasons(read_note(run / NOTE)["left_out"]):
+    for reason in reasons(read_json(run / NOTE)["left_out"]):
         yield one_line(f"not compared: {reason}")

@@ -171,7 +171,7 @@ class Controller:
                 folder.sweep(INTERRUPTED, "the run was interrupted")
             else:
                 folder.sweep("crashed", "the process that ran this trial died")
-        with self.noted():
+        with self.noted(Exception):
             folder.refuse_loss()
         results = folder.final()
         self.verdict = verdict = self.gates.verdict(

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from pytest_super.session.comparability import digests_of_trial
 from pytest_super.session.run import RUN
-from pytest_super.store.json_lines import disk_errors
+from pytest_super.store.json_lines import disk_errors, read_json
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -59,10 +59,4 @@ def once_in_a_run(note: Path, found: Callable[[], dict[str, Any]]) -> dict[str, 
             fcntl.flock(file, fcntl.LOCK_EX)
             if not note.stat().st_size:
                 file.write(json.dumps(found()))
-    return read_note(note)
-
-
-def read_note(note: Path) -> dict[str, Any]:
-    """Raises one of UNREADABLE."""
-    data: dict[str, Any] = json.loads(note.read_text(encoding="utf-8"))
-    return data
+    return dict(read_json(note))

@@ -30,7 +30,9 @@ from pytest_super.session.selection import (
 )
 from pytest_super.session.start_ahead import START_AHEAD
 from pytest_super.session.unfit import refuse_shared_gpus, refuse_unfit_machine
+from pytest_super.sources.tree import Tree
 from pytest_super.tasks.task import TASK_SUFFIX
+from pytest_super.words import printable
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterable
@@ -39,6 +41,8 @@ if TYPE_CHECKING:
     from pytest_super.kernel.sandbox import Sandbox
     from pytest_super.tasks.task import Task
     from pytest_super.trial.agent_run import Agent
+
+MISNAMED = "{path}: a task file is named NAME.task.yaml: rename it if it is one"
 
 
 def selected(items: Iterable[pytest.Item], config: pytest.Config) -> Selected:
@@ -56,15 +60,34 @@ class Session:
 
     def __init__(self) -> None:
         self.hints: list[str] = []
+        self.misnamed: list[str] = []
 
-    def pytest_collect_file(self, file_path: Path, parent: pytest.Collector) -> TaskFile | None:
-        if not file_path.name.endswith(TASK_SUFFIX):
-            return None
-        # Pytest's own id of a file outside of the rootdir can be empty, and then the reports of its items
-        # would not be known as those of tasks.
-        is_inside = file_path.is_relative_to(parent.config.rootpath)
-        id = None if is_inside else file_path.as_posix()
-        return TaskFile.from_parent(parent, path=file_path, nodeid=id)
+    @pytest.hookimpl(wrapper=True)
+    def pytest_collect_file(self, file_path: Path, parent: pytest.Collector) -> Generator[None, Any, Any]:
+        found = yield
+        if file_path.name.endswith(TASK_SUFFIX):
+            # Pytest's own id of a file outside of the rootdir can be empty, and then the reports of its items
+            # would not be known as those of tasks.
+            is_inside = file_path.is_relative_to(parent.config.rootpath)
+            id = None if is_inside else file_path.as_posix()
+            found.append(TaskFile.from_parent(parent, path=file_path, nodeid=id))
+        # Other plugins can collect such files.
+        elif file_path.suffix in (".yaml", ".yml") and not found:
+            if parent.session.isinitpath(file_path):
+                raise parent.CollectError(MISNAMED.format(path=file_path))
+            if b"\nquery:" in b"\n" + Tree(file_path.parent).read(file_path.name):
+                self.misnamed.append(printable(MISNAMED.format(path=file_path)))
+        return found
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_make_collect_report(self, collector: pytest.Collector) -> Generator[None, Any, Any]:
+        """Adds task files that are not regular, which pytest passes over: to read them says what they are."""
+        report = yield
+        if isinstance(collector, pytest.Directory) and report.passed:
+            for path in collector.path.glob(f"*{TASK_SUFFIX}"):
+                if not path.is_file():
+                    report.result += collector.ihook.pytest_collect_file(file_path=path, parent=collector)
+        return report
 
     @pytest.hookimpl(wrapper=True)
     def pytest_collection_modifyitems(
@@ -76,15 +99,15 @@ class Session:
         deselect(items, config, tasks)
         refuse_missing_packages(config, items)
         stated = config.stash.get(STATED, [])
-        self.hints = selection_hints(config.stash[RUN].settings, stated, tasks, items)
+        run = config.stash[RUN]
+        self.hints = selection_hints(run.settings, stated, tasks, items) + ([] if stated else self.misnamed)
         if is_worker(config):
             refuse_unfit_machine(config, items)
             config.workeroutput[HINTS] = self.hints  # type: ignore[attr-defined]
             # Only for xdist, whose workers always have the next item in advance.
             workers = config.workerinput["workercount"]  # type: ignore[attr-defined]
             refuse_shared_gpus(config, items, workers)
-            order_for_workers(items, config.stash[RUN].expected_seconds, workers)
-        run = config.stash[RUN]
+            order_for_workers(items, run.expected_seconds, workers)
         if run.settings.epochs.is_adaptive:
             try:
                 keep_epochs(items, config.stash[GATES].plan(selected(items, config)), config)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pytest_super.session.expected import once_in_a_run, read_note
+from pytest_super.session.expected import once_in_a_run
+from pytest_super.store.json_lines import read_json
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -33,6 +34,6 @@ def send_images(run: Run, print_line: Callable[[str], None]) -> None:
     from pytest_super.kernel.providers.docker.image.agent import image_for
     from pytest_super.kernel.providers.docker.image.sending import send_image
 
-    settings, images = run.settings.for_sandboxes, read_note(run.path / NOTE)["images"]
+    settings, images = run.settings.for_sandboxes, read_json(run.path / NOTE)["images"]
     for name in sorted({image_for(own, settings) for own in images}):
         send_image(name, settings.engines, print_line)

@@ -6,7 +6,6 @@ resumed like any other.
 
 from __future__ import annotations
 
-import json
 import os
 import shutil
 import sys
@@ -20,12 +19,12 @@ import pytest
 
 from pytest_super.agents.identity import is_in_image
 from pytest_super.gates.next_steps import command_with
-from pytest_super.session.expected import Expected, expected_of, once_in_a_run, read_note
+from pytest_super.session.expected import Expected, expected_of, once_in_a_run
 from pytest_super.session.item import STORED, TaskItem
 from pytest_super.session.private_pytest import fixture_definitions, is_own
 from pytest_super.session.run import RUN, Run
 from pytest_super.session.start_ahead import OUTCOMES
-from pytest_super.store.json_lines import UNREADABLE, damage
+from pytest_super.store.json_lines import UNREADABLE, damage, read_json, read_object
 from pytest_super.store.results import folder_name, read_result
 from pytest_super.store.run_folder import last_results, take_trial
 from pytest_super.store.stored_runs import scored_again
@@ -111,7 +110,8 @@ class ResumedRun:
         """Why the trial has to run; "" if the stored one stands for it."""
         if not is_known(item):
             return NOT_KNOWN
-        if stored.recorded and self.answers_of_stored != self._run.settings.answers_of:
+        answers = str(self.facts_of_stored.get("answers") or "")
+        if stored.recorded and answers != self._run.settings.answers_of:
             return OTHER_ANSWERS
         try:
             what = self.expected(item).differs_from(stored)
@@ -129,17 +129,9 @@ class ResumedRun:
         return self._expected[id(item.task)]
 
     @cached_property
-    def answers_of_stored(self) -> str:
-        """The run whose recorded answers the earlier run got; "" for none."""
-        return str(self.facts_of_stored.get("answers") or "")
-
-    @cached_property
     def facts_of_stored(self) -> dict[str, Any]:
         """What run.json of the earlier run says; empty if it cannot be read."""
-        try:
-            return dict(json.loads((self._folder / "run.json").read_text(encoding="utf-8")))
-        except UNREADABLE:
-            return {}
+        return read_object(self._folder / "run.json")
 
     @cached_property
     def how_subject_differs(self) -> str:
@@ -206,7 +198,7 @@ def line_to_go_on(config: pytest.Config, run: Run) -> str:
 
 def taken_line(run: Path) -> str:
     """What a run takes over from an earlier one, and why it runs the others."""
-    note = read_note(run / NOTE)
+    note = read_json(run / NOTE)
     taken, others = len(note["taken"]), note["others"]
     line = f"resume: {counted(taken, 'trial') if taken else 'no trial'} reused from {note['run']}"
     if not others:

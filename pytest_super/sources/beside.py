@@ -32,5 +32,5 @@ def _solutions(base: Path, folder: Path) -> list[Path]:
     notebooks = [path for path in folder.rglob("*") if path.suffix == ".ipynb"]
     if not notebooks:
         return []
-    tasks = "\n".join(path.read_text("utf-8", "replace") for path in base.glob(TASK_FILES))
+    tasks = "\n".join(path.read_text("utf-8", "replace") for path in base.glob(TASK_FILES) if path.is_file())
     return [path for path in notebooks if path.relative_to(base).as_posix() in tasks]

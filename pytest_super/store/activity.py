@@ -10,6 +10,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any
 
+from pytest_super.reading import read_bytes
 from pytest_super.store.trajectory import MANY_REPEATS
 
 if TYPE_CHECKING:
@@ -123,7 +124,7 @@ def read_doing(folder: Path) -> Doing | None:
     Also None, until the next look, if the line is being written at this moment.
     """
     try:
-        line, _, _ = (folder / FILE).read_bytes().partition(b"\n")
+        line, _, _ = read_bytes(folder / FILE).partition(b"\n")
         return Doing(**json.loads(line))
     except (OSError, ValueError, TypeError):
         return None

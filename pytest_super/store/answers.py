@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from pytest_super.errors import SuperError
 from pytest_super.json_values import texts
+from pytest_super.reading import open_regular
 from pytest_super.store.json_lines import UNREADABLE, damage
 from pytest_super.store.results import TRIAL_FOLDER
 
@@ -181,10 +182,10 @@ def read_answers(path: AnyPath) -> TrialAnswers:
 
 def complete_lines(path: AnyPath) -> Iterator[tuple[int, Any]]:
     """The JSON lines with their numbers. A process that died can have cut one."""
-    with path.open("r", encoding="utf-8", errors="replace") as file:
-        for number, text in enumerate(file, 1):
+    with open_regular(path) if isinstance(path, Path) else path.open("rb") as file:
+        for number, line in enumerate(file, 1):
             try:
-                yield number, json.loads(text)
+                yield number, json.loads(line.decode("utf-8", "replace"))
             except (ValueError, RecursionError):
                 continue
 

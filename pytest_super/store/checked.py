@@ -8,6 +8,7 @@ from functools import cache
 from math import isfinite
 from typing import TYPE_CHECKING
 
+from pytest_super.reading import read_text
 from pytest_super.tasks.fields import TASK_ID
 
 if TYPE_CHECKING:
@@ -32,7 +33,7 @@ def checked_result(result: TrialResult) -> TrialResult:
 
 def checked_lines(path: Path) -> Iterator[TrialResult]:
     """The results in the lines of a file, without lines that are cut. Raises ValueError as `checked_line`."""
-    for line in path.read_text(encoding="utf-8").split("\n") if path.exists() else ():
+    for line in read_text(path).split("\n") if path.exists() else ():
         try:
             yield checked_line(line)
         except ValueError:

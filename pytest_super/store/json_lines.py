@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from pytest_super.errors import InfrastructureError
+from pytest_super.reading import read_text
 from pytest_super.words import LINE_LIMIT, shortened
 
 if TYPE_CHECKING:
@@ -37,7 +38,7 @@ def damage(error: BaseException) -> str:
 def read_lines(path: Path) -> Iterator[dict[str, Any]]:
     """The complete JSON lines of a file; none if it does not exist. A dying process can cut the last line."""
     try:
-        text = path.read_text(encoding="utf-8")
+        text = read_text(path)
     except FileNotFoundError:
         return
     for line in text.split("\n"):
@@ -46,6 +47,19 @@ def read_lines(path: Path) -> Iterator[dict[str, Any]]:
         except ValueError:
             # Not only at the end: a gateway that was restarted appends after the cut line.
             continue
+
+
+def read_json(path: Path) -> Any:
+    """The value in a file. Raises one of UNREADABLE."""
+    return json.loads(read_text(path))
+
+
+def read_object(path: Path) -> dict[str, Any]:
+    """The object in a file; empty if it cannot be read."""
+    try:
+        return dict(read_json(path))
+    except UNREADABLE:
+        return {}
 
 
 def to_line(data: dict[str, Any]) -> str:

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import ast
-import json
 import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
 from pytest_super.errors import SuperError
-from pytest_super.store.json_lines import UNREADABLE, damage
+from pytest_super.store.json_lines import UNREADABLE, damage, read_json
 from pytest_super.store.trajectory import Action, Step
 from pytest_super.tasks.solution import cell_source
 
@@ -108,7 +107,7 @@ class Cells:
 
 def load_cells(path: Path) -> list[Cell]:
     try:
-        cells = json.loads(path.read_text(encoding="utf-8"))["cells"]
+        cells = read_json(path)["cells"]
         return [load_cell(path, number, cell) for number, cell in enumerate(cells, 1)]
     except OSError as error:
         raise SuperError(f"{path} cannot be read: {error.strerror}") from None

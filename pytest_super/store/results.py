@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import json
 import re
 from dataclasses import dataclass, field, replace
 from functools import cache
 from typing import TYPE_CHECKING, Annotated, Any
 
-from pytest_super.store.json_lines import escape_surrogates, read_lines
+from pytest_super.store.json_lines import escape_surrogates, read_json, read_lines
 from pytest_super.store.result_fields import Field, Unit, declared_fields
 
 if TYPE_CHECKING:
@@ -283,6 +282,6 @@ def read_results(run: Path) -> list[TrialResult]:
 
 def read_result(path: Path) -> TrialResult | None:
     try:
-        return TrialResult.from_data(escape_surrogates(json.loads(path.read_text(encoding="utf-8"))))
+        return TrialResult.from_data(escape_surrogates(read_json(path)))
     except (OSError, ValueError, TypeError, RecursionError):
         return None

@@ -24,7 +24,7 @@ from pytest_super.store.json_lines import (
 )
 from pytest_super.store.results import RUNNING, TrialResult, most_repeats, read_result, read_results
 from pytest_super.store.trajectory import read_trajectory
-from pytest_super.words import counted
+from pytest_super.words import counted, named
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -88,18 +88,14 @@ class RunFolder:
 
     def refuse_loss(self) -> None:
         """Raises InfrastructureError if the disk no longer has what this run has written."""
-        lines: set[bytes] = set()
-        with suppress(OSError):
-            lines.update((self.path / RESULTS).read_bytes().splitlines(keepends=True))
-        names = [one.folder for one in self._written if one.folder]
-        listed = sum(to_line(vars(one)).encode() in lines for one in self._written)
-        stored = sum((self.path / name / RESULT).exists() for name in names)
-        is_known = (self.path / FACTS).exists()
-        if (listed, stored, is_known) != (len(self._written), len(names), True):
+        lines = set(map(to_line, read_lines(self.path / RESULTS)))
+        listed = sum(to_line(vars(one)) in lines for one in self._written)
+        names = [FACTS, *(f"{one.folder}/{RESULT}" for one in self._written if one.folder)]
+        gone = [name for name in names if not (self.path / name).exists()]
+        if listed < len(self._written) or gone:
             raise InfrastructureError(
-                f"{self.path} lost files while the run went on: {'' if is_known else f'its {FACTS}, '}"
-                f"{RESULTS} has {listed} of {counted(len(self._written), 'result')}, "
-                f"{stored} of {counted(len(names), 'trial')} have their {RESULT}: run again what is missing"
+                f"{self.path} lost files in this run: {RESULTS} has {listed} of "
+                f"{counted(len(self._written), 'result')}; missing: {named(gone, 3) or 'no other file'}"
             )
 
     def final(self) -> list[TrialResult]:

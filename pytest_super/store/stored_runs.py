@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import json
 import os
 import shutil
 import time
-from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pytest_super.errors import SuperError
-from pytest_super.store.json_lines import UNREADABLE
+from pytest_super.store.json_lines import read_object
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -66,10 +64,9 @@ def scored_again(run: Path) -> list[Path]:
     """The runs that a run was scored again as, also by way of others, from the oldest to the newest."""
     found = [run]
     for path in sorted(run.parent.glob("*/run.json")):
-        with suppress(*UNREADABLE):
-            origin = json.loads(path.read_text(encoding="utf-8")).get("rescored")
-            if origin in [one.name for one in found] and not path.parent.is_symlink():
-                found.append(path.parent)
+        origin = read_object(path).get("rescored")
+        if origin in [one.name for one in found] and not path.parent.is_symlink():
+            found.append(path.parent)
     return found[1:]
 
 

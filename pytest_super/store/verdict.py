@@ -11,7 +11,7 @@ import json
 from typing import TYPE_CHECKING, Any
 
 from pytest_super.store.atomic_write import write_atomically
-from pytest_super.store.json_lines import UNREADABLE, disk_errors
+from pytest_super.store.json_lines import UNREADABLE, disk_errors, read_json, read_object
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -29,18 +29,12 @@ def write_verdict(run: Path, verdict: Mapping[str, Any]) -> None:
 
 def read_word(run: Path) -> str:
     """The word for all gates of a stored run; "" if it has none that can be read."""
-    try:
-        return str(json.loads((run / VERDICT).read_text(encoding="utf-8"))["verdict"])
-    except UNREADABLE:
-        return ""
+    return str(read_object(run / VERDICT).get("verdict", ""))
 
 
 def was_compared(run: Path) -> bool:
     """Whether a stored run has ended with a comparison with its baseline."""
-    try:
-        return bool(json.loads((run / VERDICT).read_text(encoding="utf-8"))["regression"])
-    except UNREADABLE:
-        return False
+    return bool(read_object(run / VERDICT).get("regression"))
 
 
 def write_decided(run: Path, epoch: int, secret: str) -> None:
@@ -53,7 +47,7 @@ def write_decided(run: Path, epoch: int, secret: str) -> None:
 def decided_after(run: Path, secret: str) -> int | None:
     """The epoch; None if the gates are not decided, or the note is not ours."""
     try:
-        note = json.loads((run / NOTE).read_text(encoding="utf-8"))
+        note = read_json(run / NOTE)
         epoch = int(note["epochs"])
         return epoch if hmac.compare_digest(str(note["proof"]), proof_of(epoch, secret)) else None
     except UNREADABLE:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from pytest_super.errors import TaskFileError
+from pytest_super.reading import read_bytes
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -20,7 +21,7 @@ def notebook_cells(path: Path) -> list[dict[str, Any]]:
     Raises TaskFileError, for a notebook without code cells, too.
     """
     try:
-        cells = [cell for cell in read_cells(path.read_bytes()) if cell_source(cell).strip()]
+        cells = [cell for cell in read_cells(read_bytes(path)) if cell_source(cell).strip()]
     except OSError as error:
         raise TaskFileError(f"the notebook {path} cannot be read: {error.strerror}") from None
     except NotebookError as error:

@@ -164,8 +164,11 @@ def broken_grade(task: Task, folder: Path) -> Broken:
     tree = folder / task.repository.path if task.repository and task.repository.path else None
     for target, source in (task.grade.files if task.grade else {}).items():
         place = ("grade", "files", target)
-        if not (folder / source).exists():
+        files = [folder / source, *(folder / source).rglob("*")]
+        if not files[0].exists():
             yield place, f"there is no file {folder / source}"
+        elif odd := [one for one in files if not (one.is_file() or one.is_dir())]:
+            yield place, f"{odd[0]} is not a regular file"
         elif tree and is_inside(folder / source, tree):
             yield place, f"{folder / source} is in the repository's folder, where the agent could read it"
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, AnyStr
 import yaml
 from yaml import MappingNode, ScalarNode
 
+from pytest_super.reading import open_regular
 from pytest_super.tasks.yaml_scalars import SPECIAL, STR, TAG, construct, tag_of, unknown_tag
 
 if TYPE_CHECKING:
@@ -96,7 +97,7 @@ def unreadable(mark: Any, message: str) -> Unreadable:
 
 def read_text(path: Path) -> str:
     try:
-        with path.open("rb") as file:
+        with open_regular(path) as file:
             size = os.fstat(file.fileno()).st_size
             # Not always MAX_BYTES + 1, because `read` first allocates a buffer of the requested size.
             data = file.read(min(size, MAX_BYTES) + 1)

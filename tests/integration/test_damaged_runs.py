@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import shutil
 from contextlib import suppress
@@ -160,6 +161,29 @@ def side_results(bench: Bench) -> list[Any]:
 def lines_after_cut(run: Path) -> list[dict[str, Any]]:
     _, *others = (run / "results.jsonl").read_text().splitlines()
     return list(map(json.loads, others))
+
+
+OF_THE_PAGE = ("results.jsonl", "run.json", "verdict.json")
+
+
+@pytest.mark.parametrize("name", [*FILES, "trials/wrong/1.0/trajectory.ipynb", "verdict.json"])
+def test_no_command_waits_for_a_pipe_in_place_of_a_file(bench: Bench, tmp_path: Path, name: str) -> None:
+    project = bench.copy(tmp_path / "project")
+    run = project.latest
+    (run / name).unlink(missing_ok=True)
+    os.mkfifo(run / name)
+    os.mkfifo(pipe := tmp_path / "baseline.json")
+    for words in (
+        ("runs",),
+        ("compare", run, run),
+        ("compare", pipe, run),
+        ("baseline", "update", run, "--file=new.json"),
+        ("export", run, "--format=csv", f"--output={tmp_path}/new.csv"),
+        ("rescore", run, "--tasks=."),
+    ):
+        told(project.command(*map(str, words)))
+    named_on_the_page = [line.split()[0] for line in read_run(run).unread]
+    assert named_on_the_page == [name] * (name in OF_THE_PAGE)
 
 
 @pytest.mark.long

@@ -346,6 +346,60 @@ def pytest_collection_finish():
     result.stdout.no_fnmatch_line("*INTERNALERROR*")
 
 
+@pytest.mark.parametrize("workers", [(), ("-n2",)], ids=["", "n2"])
+def test_what_is_no_regular_file_stops_the_run_with_its_path(
+    project: Project, workers: tuple[str, ...]
+) -> None:
+    project.add_task("right")
+    tasks = project.path / "tasks"
+    os.mkfifo(tasks / "pipe.task.yaml")
+    (tasks / "folder.task.yaml").mkdir()
+    (tasks / "dead.task.yaml").symlink_to("gone")
+    (tasks / "device.task.yaml").symlink_to("/dev/zero")
+    os.mkfifo(tasks / "pipe.ipynb")
+    project.add_task("notebook", solution={"notebook": "pipe.ipynb"})
+    (tasks / "hidden").mkdir()
+    (tasks / "hidden/dead.py").symlink_to("gone")
+    project.add_task("hidden", answer=None, grade=GRADE)
+    result = project.run_in_subprocess(*workers)
+    assert (result.ret, result.parseoutcomes()["errors"]) == (pytest.ExitCode.INTERRUPTED, 6)
+    irregular = "it is not a regular file"
+    for line in (
+        f"tasks/pipe.task.yaml:1:1: cannot be read: {irregular}",
+        f"tasks/device.task.yaml:1:1: cannot be read: {irregular}",
+        "tasks/folder.task.yaml:1:1: cannot be read: Is a directory",
+        "tasks/dead.task.yaml:1:1: cannot be read: No such file or directory",
+        f"tasks/notebook.task.yaml:1:*: the notebook {tasks}/pipe.ipynb cannot be read: {irregular}",
+        f"tasks/hidden.task.yaml:1:*: {tasks}/hidden/dead.py is not a regular file",
+    ):
+        result.stdout.fnmatch_lines_random([line])
+
+
+GRADE = {
+    "command": "python x.py",
+    "files": {"hidden": "hidden"},
+    "collect": ["x.py"],
+    "result": [{"regex": {"pattern": "a (.*)"}, "expected": 1}],
+}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "status"),
+    [((), pytest.ExitCode.NO_TESTS_COLLECTED), (("tasks/mean.yaml",), USAGE)],
+    ids=["folder", "named"],
+)
+def test_a_task_file_of_another_name_is_told_how_it_is_called(
+    project: Project, arguments: tuple[str, ...], status: pytest.ExitCode
+) -> None:
+    project.write("tasks/mean.yaml", "id: mean\nquery: what is it?\n")
+    project.write("tasks/settings.yaml", "colour: red\n")
+    result = project.run(*arguments)
+    assert result.ret == status
+    told = [line for line in result.outlines if "a task file is named NAME.task.yaml" in line]
+    assert told[0].startswith(f"{project.path}/tasks/mean.yaml: ")
+    assert "settings" not in " ".join(told)
+
+
 def test_a_broken_file_cannot_forge_a_line_of_the_terminal(project: Project) -> None:
     project.write("tasks/bad.task.yaml", json.dumps({"id": "a", "\x1b[2K\n\x1b[31mforged": 1}))
     result = project.run()
@@ -611,19 +665,22 @@ def stored(project: Project) -> list[dict[str, Any]]:
     return [json.loads(path.read_text()) for path in paths]
 
 
-# Runs where the reports arrive: the last one is the teardown of the second trial.
 SPOILS = """
+import os, shutil
 import pytest
 
-ended = []
+def pytest_configure(config):
+    if not hasattr(config, "workerinput"):
+        config.pluginmanager.register(Spoils())
 
-@pytest.hookimpl(trylast=True)
-def pytest_runtest_logreport(report):
-    import os, shutil
+class Spoils:
+    ended = 0
 
-    ended.extend([report.nodeid] * (report.when == "teardown"))
-    if len(ended) == {after} and report.when == "teardown":
-        {spoil}
+    @pytest.hookimpl(trylast=True)
+    def pytest_runtest_logreport(self, report):
+        self.ended += report.when == "teardown"
+        if self.ended == {after} and report.when == "teardown":
+            {spoil}
 """
 
 
@@ -634,12 +691,12 @@ def pytest_runtest_logreport(report):
         (
             2,
             "shutil.rmtree('.super')",
-            "*lost *run.json, results.jsonl has 0 of 2 results, 0 of 2 *",
+            "*lost *has 0 of 2 results; missing: run.json, trials/*",
         ),
         (
             1,
             "os.truncate('.super/runs/latest/results.jsonl', 0)",
-            "*lost *has [01] of 2 results, 2 of 2 *",
+            "*lost *has [01] of 2 results; missing: no other file",
         ),
     ],
     ids=["removed", "cut"],

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import ValidationError
 
-from pytest_super.authoring.rows import read_bytes, read_rows
+from pytest_super.authoring.rows import content_of, read_rows
 from pytest_super.errors import SuperError
 from pytest_super.tasks.reasons import reason
 from pytest_super.tasks.task import Task
@@ -51,7 +51,7 @@ def add_answers(tasks: dict[str, Task], path: Path) -> dict[str, Task]:
 def rows_of(path: Path) -> Iterator[tuple[str, Fields]]:
     """Each row, with its place in messages. Raises SuperError."""
     try:
-        whole = json.loads(read_bytes(path, str(path)))
+        whole = json.loads(content_of(path, str(path)))
     except json.JSONDecodeError as error:
         # In JSON Lines more follows the first value.
         if error.msg != "Extra data":

@@ -19,7 +19,7 @@ from pytest_super.metrics.registry import installed_metrics, scored
 from pytest_super.report.notebook import write_notebook
 from pytest_super.session.comparability import facts_of_scoring, has_conditions_of
 from pytest_super.store.atomic_write import write_atomically
-from pytest_super.store.json_lines import UNREADABLE, append, damage, disk_errors, to_line
+from pytest_super.store.json_lines import UNREADABLE, append, damage, disk_errors, read_json, to_line
 from pytest_super.store.results import FORMAT, folder_name
 from pytest_super.store.run_folder import new_run_id, take_trial
 
@@ -156,7 +156,7 @@ def hides_landmark(old: TrialResult, evidence: Evidence) -> bool:
 def read_facts(run: Path) -> Facts:
     """The content of a run's run.json. Raises SuperError."""
     try:
-        facts: Facts = json.loads((run / "run.json").read_text(encoding="utf-8"))
+        facts: Facts = read_json(run / "run.json")
         if facts["format"] != FORMAT:
             raise SuperError(f"{run}: the format of the run is {facts['format']}, not {FORMAT}")
     except FileNotFoundError:

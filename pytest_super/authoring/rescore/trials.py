@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from pytest_super.errors import SuperError
 from pytest_super.metrics.registry import PAPER, REFERENCE, SCORINGS
 from pytest_super.store.checked import checked_result
-from pytest_super.store.json_lines import UNREADABLE, damage
+from pytest_super.store.json_lines import UNREADABLE, damage, read_json, read_object
 from pytest_super.store.published import read_history
 from pytest_super.store.results import RUNNING, TRIAL_FOLDER, TrialResult, read_result
 from pytest_super.store.step_values import submission_of
@@ -163,7 +163,7 @@ def read_metrics(path: Path) -> Figures:
     if not path.exists():
         return {}
     try:
-        data = json.loads(path.read_text(encoding="utf-8"))
+        data = read_json(path)
         return {ours: number(data[name]) for name, ours in PUBLISHED_NAMES.items() if name in data}
     except UNREADABLE as error:
         raise SuperError(f"{path} does not contain the metrics of a trial: {damage(error)}") from None
@@ -197,8 +197,5 @@ def read_ours(path: Path) -> StoredTrial:
 
 
 def scoring_of(run: Path) -> str:
-    try:
-        scoring = json.loads(run.read_text(encoding="utf-8"))["scoring"]
-    except (OSError, ValueError, LookupError, TypeError):
-        return PAPER
+    scoring = read_object(run).get("scoring")
     return scoring if scoring in SCORINGS else PAPER

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from pytest_super.agents.gold import GOLD, TASKS_EXTRA
 from pytest_super.authoring.tries import run_tries
 from pytest_super.authoring.why.search import Outcome
-from pytest_super.store.json_lines import UNREADABLE
+from pytest_super.store.json_lines import UNREADABLE, read_json
 from pytest_super.store.run_folder import last_results
 from pytest_super.store.step_values import submitted_text
 from pytest_super.store.trajectory import read_trajectory
@@ -94,7 +94,7 @@ def key_of(result: TrialResult) -> tuple[str, str, str]:
 def solved_by_gold(run: Path) -> list[TrialResult]:
     """Nothing if the run is another agent's, or cannot be read."""
     with suppress(*UNREADABLE):
-        if json.loads((run / "run.json").read_bytes())["agent"] == GOLD:
+        if read_json(run / "run.json")["agent"] == GOLD:
             return [result for result in last_results(run) if result.solved]
     return []
 

@@ -14,6 +14,7 @@ from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, Any
 
 from pytest_super.metrics.numbers import is_number
+from pytest_super.reading import open_regular, read_bytes
 from pytest_super.report.facts import OWN_WORDS
 from pytest_super.report.notebook import NOTEBOOK, Told, told_in
 from pytest_super.report.page.verdict import ShownVerdict, verdict_in
@@ -136,13 +137,10 @@ def read_run(folder: Path) -> ShownRun:
 
 def read_facts(folder: Path, trouble: list[str]) -> dict[str, Any]:
     try:
-        facts = json.loads(content_of(folder, "run.json"))
-        if isinstance(facts, dict):
-            return facts
+        return dict(json.loads(content_of(folder, "run.json")))
     except UNREADABLE:
-        pass
-    trouble.append("run.json cannot be read")
-    return {}
+        trouble.append("run.json cannot be read")
+        return {}
 
 
 def read_verdict(folder: Path, trouble: list[str]) -> ShownVerdict | None:
@@ -236,7 +234,7 @@ def lines_of(run: Path, name: str, trouble: list[str]) -> Iterator[bytes]:
 
 def open_own(run: Path, name: str) -> BinaryIO:
     """Open a file of the run. Raises OSError, also for a link that leads out of the run's folder."""
-    return own_path(run, name).open("rb")
+    return open_regular(own_path(run, name))
 
 
 def own_path(run: Path, name: str) -> Path:
@@ -248,8 +246,7 @@ def own_path(run: Path, name: str) -> Path:
 
 
 def content_of(run: Path, name: str) -> bytes:
-    with open_own(run, name) as file:
-        return file.read()
+    return read_bytes(own_path(run, name))
 
 
 def limited(trouble: list[str]) -> list[str]:
