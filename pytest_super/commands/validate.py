@@ -54,10 +54,14 @@ def notes(task: Task) -> Iterator[str]:
 
 
 def warnings(task: Task) -> Iterator[str]:
-    """The numbers that are so small that 0 is within the tolerance."""
+    """Functions that nothing grades alone, and numbers that are so small that 0 is within the tolerance."""
     # Not at the top, for the commands that are only listed.
     from pytest_super.metrics.leaves import leaves, shown
+    from pytest_super.tasks.combinations import function_ids, graded_places
 
+    for position, name in enumerate(function_ids(task)):
+        if position not in graded_places(task):
+            yield f"no experiment needs the function `{name}`: it is masked only together with others"
     for compared in compared_values(task):
         for inner, leaf in leaves(compared.value):
             # Integers are counts and labels, where the author has chosen a tolerance of 1 or more.

@@ -119,11 +119,19 @@ def regex_values(check: Check, run: CommandRun, read: Read) -> Iterator[GradedVa
     path = check.regex.file
     text = run.output if path is None else bytes_of(path, read).decode("utf-8", "replace")
     found = last_match(check.regex, text, path or "what the command printed", check.name)
-    yield from compared(check, found if isinstance(check.expected, str) else number_in(found))
+    yield from compared(check, found) if isinstance(check.expected, str) else compared_number(check, found)
 
 
 def number_values(check: Check, _run: CommandRun, read: Read) -> Iterator[GradedValue]:
-    yield from compared(check, number_in(bytes_of(str(check.number), read).decode("utf-8", "replace")))
+    yield from compared_number(check, bytes_of(str(check.number), read).decode("utf-8", "replace"))
+
+
+def compared_number(check: Check, text: str) -> Iterator[GradedValue]:
+    """The number next to the expected one, which can be in a list of its own, as reports state it."""
+    expected = check.expected
+    if isinstance(expected, list) and len(expected) == 1:
+        check = check.expecting(expected[0])
+    yield from compared(check, number_in(text))
 
 
 READERS: dict[str, Callable[[Check, CommandRun, Read], Iterator[GradedValue]]] = {

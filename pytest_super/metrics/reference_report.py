@@ -25,16 +25,17 @@ LARGEST_LOSS = 0.05
 def reference_report(experiments: Iterable[Experiment], submission: Any) -> float:
     """1 if the published code lets the report pass, else 0."""
     report = read(submission)
-    passed = [
-        is_right(wanted, report.get(name) if isinstance(report, dict) else None)
-        for name, wanted in expected_report(experiments).items()
-    ]
+    passed = [is_right(wanted, part(report, name)) for name, wanted in expected_report(experiments).items()]
     return float(bool(passed) and all(passed))
 
 
-def read(submission: Any) -> Any:
-    """The published code reads the report as JSON, without fences or other quotes."""
-    return loaded(submission) if isinstance(submission, str) else submission
+def read(reported: Any) -> Any:
+    """The published code reads each text as JSON, without fences or other quotes; None if it is none."""
+    return loaded(reported) if isinstance(reported, str) else reported
+
+
+def part(report: Any, name: str) -> Any:
+    return read(report.get(name)) if isinstance(report, dict) else None
 
 
 def is_right(wanted: Any, found: Any) -> bool:
@@ -45,13 +46,13 @@ def is_right(wanted: Any, found: Any) -> bool:
 def losses_of(wanted: Any, found: Any) -> Iterator[float]:
     if isinstance(wanted, dict):
         for name, value in wanted.items():
-            yield from losses_of(value, found.get(name) if isinstance(found, dict) else None)
+            yield from losses_of(value, part(found, name))
     elif isinstance(wanted, list):
         if not isinstance(found, list):
             yield 1.0
             return
         for value, other in zip(wanted, found, strict=False):
-            yield from losses_of(value, other)
+            yield from losses_of(value, read(other))
     else:
         yield loss(wanted, found)
 

@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING, TypeAlias
 from pytest_super.errors import SuperError
 from pytest_super.functions.names import may_overlap
 from pytest_super.tasks.grade import Grade
-from pytest_super.tasks.paper import files_of, graded_commands
+from pytest_super.tasks.paper import files_of, graded_commands, numbered
 from pytest_super.tasks.paper_item import PaperItem, whole_item
 from pytest_super.words import did_you_mean
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
 
     from pytest_super.tasks.paper import Experiment
     from pytest_super.tasks.task import Task
@@ -41,6 +41,19 @@ def overlapping_places(paper: Task) -> frozenset[tuple[int, int]]:
     return frozenset((i, j) for (i, one), (j, other) in pairs if may_overlap(one.target, other.target))
 
 
+def graded_places(paper: Task) -> frozenset[int]:
+    """The functions that an experiment needs."""
+    ids = function_ids(paper)
+    needed = {name for one in paper.experiments for name in one.functions or ids}
+    return frozenset(place for place, name in enumerate(ids) if name in needed)
+
+
+def is_item(paper: Task) -> Callable[[Places], bool]:
+    """Tells combinations whose functions do not overlap, and of which an experiment needs at least one."""
+    overlapping, graded = overlapping_places(paper), graded_places(paper)
+    return lambda places: overlapping.isdisjoint(combinations(places, 2)) and not graded.isdisjoint(places)
+
+
 def all_places(paper: Task, n: int) -> Iterator[Places]:
     """Every combination of n functions that can be masked together.
 
@@ -51,16 +64,15 @@ def all_places(paper: Task, n: int) -> Iterator[Places]:
             f"{paper.id} has {count:,} combinations of {n} functions, more than {MOST_ITEMS:,}: "
             "take a sample of them with --super-sample"
         )
-    yield from separate(combinations(range(len(paper.functions)), n), overlapping_places(paper))
+    yield from filter(is_item(paper), combinations(range(len(paper.functions)), n))
 
 
 def sampled_places(paper: Task, n: int, size: int, seed: int) -> Iterator[Places]:
     """At most `size` different combinations in a random order, which a larger size only continues."""
     count = len(paper.functions)
-    order = random.Random(f"{seed} {paper.id} {n}")
-    overlapping = overlapping_places(paper)
+    order, is_item_of = random.Random(f"{seed} {paper.id} {n}"), is_item(paper)
     if comb(count, n) <= MOST_SHUFFLED:
-        made = list(separate(combinations(range(count), n), overlapping))
+        made = list(filter(is_item_of, combinations(range(count), n)))
         order.shuffle(made)
         yield from made[:size]
         return
@@ -68,17 +80,11 @@ def sampled_places(paper: Task, n: int, size: int, seed: int) -> Iterator[Places
     # Most draws are new; the bound is for functions of which hardly any can be masked together.
     for _ in range(100 * size):
         places = tuple(sorted(order.sample(range(count), n)))
-        if places not in seen and any(separate([places], overlapping)):
+        if places not in seen and is_item_of(places):
             seen.add(places)
             yield places
         if len(seen) == size:
             return
-
-
-def separate(found: Iterable[Places], overlapping: frozenset[tuple[int, int]]) -> Iterator[Places]:
-    if not overlapping:
-        return iter(found)
-    return (places for places in found if overlapping.isdisjoint(combinations(places, 2)))
 
 
 def item_id(paper: Task, places: Places) -> str:
@@ -99,6 +105,8 @@ def places_in(paper: Task, name: str) -> Places:
     if pair := next((pair for pair in overlapping_places(paper) if set(pair) <= set(places)), None):
         one, other = (f"`{paper.functions[place].target}`" for place in pair)
         raise SuperError(f"{name}: {one} and {other} overlap")
+    if graded_places(paper).isdisjoint(places):
+        raise SuperError(f"{name}: no experiment needs these functions, so nothing would grade them")
     return places
 
 
@@ -142,7 +150,7 @@ class Items:
         """The experiments that need the functions, and a grader that runs them."""
         needed = frozenset(chain.from_iterable(self._experiments[place] for place in places))
         if needed not in self._graders:
-            experiments = [self._all.experiments[index] for index in sorted(needed)]
+            experiments = numbered(self._all.experiments[index] for index in sorted(needed))
             grade = Grade(
                 collect="all",
                 command=experiments[0].command,

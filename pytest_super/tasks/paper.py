@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
 
-from pydantic import AfterValidator, BeforeValidator, Field, model_validator
+from pydantic import AfterValidator, BeforeValidator, Field, PrivateAttr, model_validator
 
 from pytest_super.errors import SuperError
 from pytest_super.functions.names import SEPARATOR, by_file
@@ -126,7 +126,8 @@ class VariedCommand(GradedCommand):
 class Experiment(GradedCommand):
     """A command that needs masked functions, and the values that it should yield."""
 
-    name: Text
+    name: Text = ""
+    """By default `Experiment N`, its place among the experiments of the item, from 1."""
     description: Text | None = None
     """What it is, and what its values mean, for the agent."""
     paper: ValuesByName = {}
@@ -137,6 +138,8 @@ class Experiment(GradedCommand):
     """The ids of the functions that it needs; by default all."""
     vary: list[Variation] = []
     """Hidden variations, which are graded, too."""
+
+    _is_numbered: bool = PrivateAttr(default=False)
 
     @property
     def label(self) -> str:
@@ -198,6 +201,17 @@ class Experiment(GradedCommand):
         if self.graded_by == PAPER and not self.paper:
             raise ValueError("needs `paper`, the values that the paper states, with `graded_by: paper`")
         return self
+
+
+def numbered(experiments: Iterable[Experiment]) -> list[Experiment]:
+    """The experiments of an item, or of the whole paper, with names for those that have none of their own."""
+    named = []
+    for place, one in enumerate(experiments, 1):
+        if one._is_numbered or not one.name:
+            one = one.model_copy(update={"name": f"Experiment {place}"})
+            one._is_numbered = True
+        named.append(one)
+    return named
 
 
 def as_graded(experiment: Experiment) -> Experiment:

@@ -27,7 +27,7 @@ from pytest_super.tasks.fields import (
     Text,
 )
 from pytest_super.tasks.grade import Aggregation, Grade
-from pytest_super.tasks.paper import Experiment, MaskableFunction, PaperText, Sizes, as_graded
+from pytest_super.tasks.paper import Experiment, MaskableFunction, PaperText, Sizes, as_graded, numbered
 from pytest_super.tasks.sandbox_spec import SandboxSpec
 
 TASK_SUFFIX = ".task.yaml"
@@ -268,7 +268,9 @@ class Task(FieldModel):
     """With `set: functions`, as the next four: what the agent reads."""
     functions: list[MaskableFunction] = []
     """The functions that are masked, in combinations: each combination is an item."""
-    experiments: list[Annotated[Experiment, AfterValidator(as_graded)]] = []
+    experiments: Annotated[
+        list[Annotated[Experiment, AfterValidator(as_graded)]], AfterValidator(numbered)
+    ] = []
     """The commands that grade an item: those that need one of its masked functions."""
     aggregate: Aggregation = "all"
     """What the metric `graded` of an item is made of."""

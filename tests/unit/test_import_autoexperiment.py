@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import hashlib
 import json
 import math
@@ -156,11 +157,11 @@ def test_a_paper_becomes_a_task_next_to_its_code_and_its_text(checkout: Checkout
     assert one.sha256 == hashlib.sha256(text.encode()).hexdigest()
     assert (one.passage, one.description) == ("Inequality is $G$.", "Computes gini.")
     (made,) = task.experiments
-    assert (made.name, made.command) == ("Experiment 3", "python src/fair.py")
+    assert (made.name, made.command) == ("Experiment 1", "python src/fair.py")
     assert (made.description, made.graded_by) == ("Report the values.", "gold-run")
     assert made.functions == ["0"]
     (check,) = made.result
-    assert (check.name, check.expected, check.rel) == ("II-F", 0.333333, 0.05)
+    assert (check.name, check.expected, check.rel) == ("II-F", [0.333333], 0.05)
     assert task.paper is not None
     assert (checkout.output / task.paper.file).read_text() == "The Gini coefficient is $G$.\n"
     assert checkout.files()[f"{PAPER}/src/fair.py"] == CODE.encode()
@@ -168,7 +169,7 @@ def test_a_paper_becomes_a_task_next_to_its_code_and_its_text(checkout: Checkout
 
 
 def test_the_report_says_what_was_used_and_that_the_patterns_are_guessed(checkout: Checkout) -> None:
-    checkout.paper([GINI, function(4, "shift", 1)], [experiment(0, "0", '{"a": 1, "b": 2}')])
+    checkout.paper([GINI, function(4, "gone", 1)], [experiment(0, "0", '{"a": 1, "b": 2}')])
     assert checkout.run() == 1
     lines = checkout.out.splitlines()
     assert lines[0] == f"{PAPER}: 1 of 2 functions, 1 of 1 experiment imported"
@@ -330,18 +331,38 @@ def test_a_function_that_cannot_be_masked_is_left_out(
     assert why in line
 
 
-def test_what_no_experiment_and_no_function_is_left_for_is_left_out(checkout: Checkout) -> None:
+def test_an_experiment_that_needs_no_function_is_left_out_but_not_a_function_that_none_needs(
+    checkout: Checkout,
+) -> None:
     functions = [GINI, function(1, "shift", 1), function(2, "gone", 1)]
     checkout.paper(
         functions, [experiment(0, "0", GINI_VALUE), experiment(1, "2", "{}"), experiment(2, "", "{}")]
     )
     assert checkout.run() == 1
     task = checkout.task()
-    assert list(targets(task)) == ["0"]
-    assert [one.name for one in task.experiments] == ["Experiment 0"]
-    assert "function 1: left out: not needed by any experiment that can be used" in checkout.out
+    assert list(targets(task)) == ["0", "1"]
+    assert [one.name for one in task.experiments] == ["Experiment 1"]
+    assert "function 1: no experiment needs it: it is masked only together with others" in checkout.out
     assert "experiment 1: left out: none of the needed functions can be used" in checkout.out
     assert "experiment 2: left out: no recorded function is needed" in checkout.out
+
+
+def test_experiments_are_those_that_the_published_tasks_were_made_of(checkout: Checkout) -> None:
+    functions = [GINI, function(1, "shift", def_line("def shift("))]
+    checkout.paper(functions, [experiment(0, "0", '{"II-F": 9}'), experiment(1, "1", '{"bias": 1}')])
+    rows = [experiment(0, "0", GINI_VALUE), experiment(1, "1", '{"bias": 1}'), experiment(2, "0,9", "{}")]
+    fields = list(rows[0])
+    with (checkout.folder().parent / "mlrc_exps.csv").open("w", newline="") as file:
+        table = csv.DictWriter(file, fields)
+        table.writeheader()
+        table.writerows([*rows, experiment(0, "0", GINI_VALUE) | {"paper_id": "2110.03485"}])
+    assert checkout.run() == 1
+    first, second, third = checkout.task().experiments
+    assert expected(first) == {"II-F": [0.333333]}
+    assert third.functions == ["0"]
+    assert "experiments.jsonl: older than mlrc_exps.csv, which is imported: 0 differ from it" in checkout.out
+    assert "function 9 of experiment 2: left out: functions.jsonl does not have it" in checkout.out
+    assert second.name == "Experiment 2"
 
 
 # Results
@@ -351,9 +372,9 @@ def test_what_no_experiment_and_no_function_is_left_for_is_left_out(checkout: Ch
     ("result", "numbers"),
     [
         ('{"II-F": 0.00094}', {"II-F": 0.00094}),
-        ("{'II-F': [1e-08], 'GI (%)': 2}", {"II-F": 1e-08, "GI (%)": 2}),
+        ("{'II-F': [1e-08], 'GI (%)': 2}", {"II-F": [1e-08], "GI (%)": 2}),
         ({"a": -0.5, "b": 0}, {"a": -0.5, "b": 0}),
-        ("{'a': (3,)}", {"a": 3}),
+        ("{'a': (3,)}", {"a": [3]}),
     ],
 )
 def test_results_are_json_or_python(checkout: Checkout, result: Any, numbers: dict[str, float]) -> None:
@@ -598,10 +619,7 @@ def test_without_any_task_nothing_is_written(checkout: Checkout) -> None:
         ({"func_id": "0"}, "functions.jsonl:2: left out: line 1 has the same id, 0"),
         ({"file": ""}, "functions.jsonl:2: left out: `file` is missing"),
         ({"name": 3}, "functions.jsonl:2: left out: `name` should be text"),
-        (
-            {"exp_dependencies": [9]},
-            "experiment 9 of function 1: left out: experiments.jsonl does not have it",
-        ),
+        ({"description": ""}, "function 1: left out: it has no description, so no published task has it"),
         (
             {"exp_dependencies": {}},
             "functions.jsonl:2: left out: `exp_dependencies` has {}, which is not an id",
@@ -637,7 +655,7 @@ def test_an_experiment_record_that_cannot_be_used_is_named(
     checkout.paper([GINI], [experiment(0, "0", GINI_VALUE), experiment(1, "0", GINI_VALUE) | change])
     assert checkout.run() == 1
     assert message in checkout.out
-    assert [one.name for one in checkout.task().experiments] == ["Experiment 0"]
+    assert [one.name for one in checkout.task().experiments] == ["Experiment 1"]
 
 
 @pytest.mark.parametrize("data", [None, b" \n", b"\xff"])

@@ -91,7 +91,6 @@ def test_a_paper_is_one_task_of_its_file(tmp_path: Path) -> None:
         ({"n": 0}, "`n[0]` should be at least 1"),
         ({"paper": {"file": "p.md"}}, "there is no file"),
         ({"paper": {"file": "p.doc"}}, "should be a file with one of the suffixes .txt, .md, .pdf"),
-        ({"experiments": [experiment(functions=[0, 1])]}, "no experiment needs the function `2`"),
         (
             {"experiments": [experiment(functions=[0, 1, 2, 7])]},
             "there is no function `7`; known are 0, 1, 2",
@@ -216,6 +215,21 @@ def test_every_combination_is_an_item_once(count: int, n: int) -> None:
     places = list(all_places(made, n))
     assert places == list(combinations(range(count), n))
     assert len({item_id(made, one) for one in places}) == comb(count, n)
+
+
+def test_combinations_that_no_experiment_needs_are_no_items() -> None:
+    made = paper(experiments=[experiment(functions=[0, 1])])
+    assert list(all_places(made, 1)) == [(0,), (1,)]
+    assert list(all_places(made, 2)) == [(0, 1), (0, 2), (1, 2)]
+    with pytest.raises(SuperError, match="no experiment needs these functions"):
+        places_in(made, "2205.00048_2")
+
+
+def test_experiments_without_a_name_are_numbered_by_their_place_in_the_item() -> None:
+    fields = [experiment(functions=[0]), experiment("named", [1]), experiment(functions=[1])]
+    made = paper(experiments=[{k: v for k, v in one.items() if (k, v) != ("name", "e")} for one in fields])
+    assert [one.name for one in made.experiments] == ["Experiment 1", "named", "Experiment 3"]
+    assert [one.name for one in Items(made).item((1,)).experiments] == ["named", "Experiment 2"]
 
 
 def test_functions_of_which_one_contains_the_other_are_not_masked_together() -> None:

@@ -10,7 +10,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pytest_super.authoring.importing.autoexperiment.located import locate
 from pytest_super.authoring.importing.autoexperiment.needs import gpu_lines, gpu_words, missing_paths
-from pytest_super.authoring.importing.autoexperiment.records import read_experiments, read_functions
+from pytest_super.authoring.importing.autoexperiment.records import (
+    EXPERIMENTS,
+    read_experiments,
+    read_functions,
+)
 from pytest_super.authoring.importing.autoexperiment.results import EXIT_ONLY, checks_of, recorded_numbers
 from pytest_super.authoring.task_text import task_text
 from pytest_super.errors import SuperError
@@ -68,8 +72,9 @@ def paper_files(folder: Path, report: PaperReport) -> dict[str, str | Path]:
 
 
 def require(folder: Path) -> None:
-    needed = {"functions.jsonl": Path.is_file, "experiments.jsonl": Path.is_file, CODE: Path.is_dir}
-    missing = [name for name, is_there in needed.items() if not is_there(folder / name)]
+    missing = [name for name in ("functions.jsonl", CODE) if not (folder / name).exists()]
+    if not (folder / "experiments.jsonl").exists() and not (folder.parent / EXPERIMENTS).exists():
+        missing.append("experiments.jsonl")
     if missing:
         raise ValueError(f"there is no {' and no '.join(missing)}")
 
@@ -110,10 +115,10 @@ def functions_and_experiments(folder: Path, code: Code, report: PaperReport) -> 
     graded = {name for one in used for name in one["functions"]}
     for name in found:
         if name not in graded:
-            report.leave_out(f"function {name}", "not needed by any experiment that can be used")
-    made = [fields for name, fields in found.items() if name in graded]
-    if not made:
+            report.note(f"function {name}", "no experiment needs it: it is masked only together with others")
+    if not used:
         raise ValueError("no function has an experiment that needs it")
+    made = list(found.values())
     # All functions of a paper are masked at once while its prefix runs.
     masked_files(folder / CODE, [fields["target"] for fields in made], nested=True)
     report.used = {"function": len(made), "experiment": len(used)}
@@ -167,7 +172,11 @@ def located(
 ) -> Iterator[tuple[str, Fields]]:
     """The fields of the functions that can be masked, by id."""
     taken: dict[str, str] = {}
+    has_descriptions = any(record.description.strip() for record in functions.by_id.values())
     for one_id, record in functions.by_id.items():
+        if has_descriptions and not record.description.strip():
+            report.leave_out(record.label, "it has no description, so no published task has it")
+            continue
         try:
             found = locate(record, code, files)
             if found.target in taken:
@@ -191,7 +200,6 @@ def experiment_fields(
     if paths := missing_paths(record.command, code):
         report.note(record.label, f"needs files, unless it makes them: {', '.join(paths)}")
     return {
-        "name": f"Experiment {record.id}",
         **({"description": record.description} if record.description.strip() else {}),
         "command": record.command,
         "functions": functions,
@@ -206,7 +214,7 @@ def expectations(record: ExperimentRecord, report: PaperReport) -> Fields:
         report.note(record.label, f"{error}: only the exit code is checked")
         return {"result": EXIT_ONLY}
     report.guessed += len(numbers)
-    if zeros := [name for name, number in numbers.items() if number == 0]:
+    if zeros := [name for name, number in numbers.items() if number in (0, [0])]:
         report.note(
             record.label,
             f"{', '.join(zeros)} is recorded as 0, and no other number is within 5 % of it: set `abs`",

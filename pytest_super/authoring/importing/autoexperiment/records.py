@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
+import csv
+import io
 import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
-from pytest_super.authoring.rows import read_rows
+from pytest_super.authoring.importing.autoexperiment.report import PaperReport
+from pytest_super.authoring.rows import Row, read_bytes, read_rows
+from pytest_super.errors import SuperError
 from pytest_super.tasks.paper import FUNCTION_ID
+from pytest_super.words import named
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
     from pathlib import Path
 
-    from pytest_super.authoring.importing.autoexperiment.report import PaperReport
-
 Fields = dict[str, Any]
+EXPERIMENTS = "mlrc_exps.csv"
+"""The experiments of all papers, next to the folders of the papers."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -72,14 +77,50 @@ def read_functions(folder: Path, report: PaperReport) -> Records[FunctionRecord]
 
 
 def read_experiments(folder: Path, report: PaperReport) -> Records[ExperimentRecord]:
-    """Raises SuperError if the file cannot be read."""
-    return read_records(folder / "experiments.jsonl", "experiment", experiment_record, report)
+    """The experiments of which the published tasks were made, else those of the paper's own, older file.
+
+    Raises SuperError if the file cannot be read.
+    """
+    table, own = folder.parent / EXPERIMENTS, folder / "experiments.jsonl"
+    rows = [row for row in read_table(table) if row.fields.get("paper_id") == folder.name]
+    if not rows:
+        return read_records(own, "experiment", experiment_record, report)
+    made = made_records(rows, table.name, "experiment", experiment_record, report)
+    if own.is_file():
+        older = read_records(own, "experiment", experiment_record, PaperReport(folder.name)).by_id
+        if differing := [one for one, record in older.items() if made.by_id.get(one) != record]:
+            report.note(
+                own.name, f"older than {table.name}, which is imported: {named(differing, 12)} differ from it"
+            )
+    return made
+
+
+def read_table(path: Path) -> list[Row]:
+    """The rows of a CSV file; none without the file. Raises SuperError if it cannot be read."""
+    if not path.exists():
+        return []
+    text = io.StringIO(decoded(read_bytes(path, path.name), path.name), newline="")
+    table = csv.DictReader(text)
+    return [Row(table.line_num, fields) for fields in table]
+
+
+def decoded(data: bytes, shown: str) -> str:
+    try:
+        return data.decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise SuperError(f"{shown}: not UTF-8 (byte 0x{data[error.start]:02x} at {error.start})") from None
 
 
 def read_records(
     path: Path, what: str, make: Callable[[Fields], Record], report: PaperReport
 ) -> Records[Record]:
-    rows = read_rows(path, path.name)
+    return made_records(read_rows(path, path.name), path.name, what, make, report)
+
+
+def made_records(
+    rows: Sequence[Row], shown: str, what: str, make: Callable[[Fields], Record], report: PaperReport
+) -> Records[Record]:
+    """The records of the rows; `shown` is the name of their file."""
     report.recorded[what] = len(rows)
     made: dict[str, Record] = {}
     lines: dict[str, int] = {}
@@ -91,7 +132,7 @@ def read_records(
             lines[one_id] = row.number
             made[one_id] = make(row.fields)
         except ValueError as error:
-            report.leave_out(f"{path.name}:{row.number}", str(error))
+            report.leave_out(f"{shown}:{row.number}", str(error))
     return Records(made, frozenset(lines))
 
 

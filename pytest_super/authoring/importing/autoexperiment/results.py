@@ -31,12 +31,15 @@ _MOST_WORDS = 3
 EXIT_ONLY = [{"exit": 0}]
 
 
-def recorded_numbers(result: Any) -> dict[str, int | float]:
-    """The numbers by name. Raises ValueError if the result is not a mapping of names to numbers."""
+def recorded_numbers(result: Any) -> dict[str, Any]:
+    """The numbers by name, or lists of one, as reports have to state them.
+
+    Raises ValueError if the result is not a mapping of names to numbers.
+    """
     value = parsed(result) if isinstance(result, str) else result
     if not isinstance(value, dict) or not value:
         raise ValueError("the recorded result is not a mapping of names to numbers")
-    return {checked_name(name): number_of(name, one) for name, one in value.items()}
+    return {checked_name(name): checked(name, one) for name, one in value.items()}
 
 
 def parsed(text: str) -> Any:
@@ -56,16 +59,14 @@ def checked_name(name: Any) -> str:
     return name
 
 
-def number_of(name: Any, value: Any) -> int | float:
-    """The number; a list with one number counts as the number."""
-    if isinstance(value, list | tuple) and len(value) == 1:
-        (value,) = value
-    if not is_number(value):
+def checked(name: Any, value: Any) -> Any:
+    is_list = isinstance(value, list | tuple) and len(value) == 1
+    if not is_number(value[0] if is_list else value):
         raise ValueError(f"`{name}` of the recorded result is not a number")
-    return value
+    return list(value) if is_list else value
 
 
-def checks_of(numbers: dict[str, int | float]) -> list[dict[str, Any]]:
+def checks_of(numbers: dict[str, Any]) -> list[dict[str, Any]]:
     return [
         {"name": name, "regex": {"pattern": pattern_of(name)}, "expected": number, "rel": REL}
         for name, number in numbers.items()
