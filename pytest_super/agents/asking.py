@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from pytest_super.tasks.public_task import PublicTask
     from pytest_super.trial.trial import Trial
 
-# The paper's values.
+# The temperature of the paper and the limit of the published code.
 DECODING: dict[str, Any] = {"temperature": 0.2, "max_tokens": 1500}
 # Finish reasons of answers that the provider cut: their action can be incomplete.
 CUT = ("length", "content_filter")

@@ -5,16 +5,17 @@ Section 4.1 and appendix C of the paper.
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from pytest_super.agents.asking import INVALID
 from pytest_super.agents.react.format import AFTER, BEFORE, render_response
 from pytest_super.store.step_values import edit_of
+from pytest_super.store.trajectory import Action
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from pytest_super.store.trajectory import Action, Step
+    from pytest_super.store.trajectory import Step
 
 PRE_EXECUTED_THOUGHT = "[pre-executed by user]"
 # Characters kept from the end of the newest observation and of each earlier one.
@@ -36,8 +37,10 @@ def history_text(steps: Sequence[Step], *, fenced: bool = False) -> str:
 
 
 def step_text(step: Step, observation: str, fenced: bool) -> str:
-    thought = PRE_EXECUTED_THOUGHT if step.origin == "pre_execute" else step.thought
-    answer = render_response(thought, replace(step.action, content=content_text(step.action)))
+    thought = step.thought or (PRE_EXECUTED_THOUGHT if step.origin == "pre_execute" else "")
+    # Our prompts do not name the type that the published code gave a submission that is not JSON.
+    type = "submit" if step.action.type == INVALID and not fenced else step.action.type
+    answer = render_response(thought, Action(type=type, content=content_text(step.action)))
     shown = f" ```\n{observation}\n```" if fenced else f"\n{observation}\n"
     return f"{answer}\nObservation:{shown}\n"
 

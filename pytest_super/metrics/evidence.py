@@ -100,4 +100,6 @@ class Evidence:
     """What makes the trial doubtful; None if nobody looked."""
     repository: str | None = None
     """Name of the folder in the working directory that holds the repository; None without one."""
+    files_known: bool = True
+    """Whether a script's place in the repository can be judged: not in published trajectories."""
     spent: Spent = Spent()

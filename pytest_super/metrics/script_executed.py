@@ -17,29 +17,32 @@ if TYPE_CHECKING:
 
 
 def script_executed(
-    steps: Sequence[Step], entrypoint: Entrypoint | None, *, repository: str | None = None
+    steps: Sequence[Step],
+    entrypoint: Entrypoint | None,
+    *,
+    repository: str | None = None,
+    files_known: bool = True,
 ) -> float | None:
     """1.0 if the agent ran the entrypoint for at least `min_seconds` and it ended well, else 0.0.
 
     None for a task without an entrypoint, and instead of 0.0 if a program may have run it unseen (see
     `may_hide_run`). Observed processes decide. The text of cells decides about runs without a process of
     their own (see `ScriptRun`) and, where nothing was observed, about all. `repository` is the repository's
-    folder in the sandbox's working directory ("" for that directory itself), or None. Pre-executed cells are
-    never credited.
+    folder in the sandbox's working directory ("" for that directory itself), or None; for `files_known` see
+    `Evidence`. Pre-executed cells are never credited.
     """
     if entrypoint is None:
         return None
     # Not at the top: the readers of cells take time to load, and every session has this metric.
     from pytest_super.metrics.script_runs.process_runs import is_observed, process_runs
     from pytest_super.metrics.script_runs.programs import may_hide_run
-    from pytest_super.metrics.script_runs.trial_runs import ran_entrypoint
+    from pytest_super.metrics.script_runs.trial_runs import run_verdicts
 
-    if is_observed(steps):
-        seen = any(run.counts for run in process_runs(steps, entrypoint, repository=repository))
-        return float(seen or ran_entrypoint(steps, entrypoint, repository=repository, processes=False))
-    if ran_entrypoint(steps, entrypoint, repository=repository):
+    seen = any(run.counts for run in process_runs(steps, entrypoint, repository=repository))
+    if seen or "" in run_verdicts(steps, entrypoint, repository=repository, files_known=files_known):
         return 1.0
-    return None if any(may_hide_run(step, entrypoint.min_seconds) for step in steps) else 0.0
+    hides = not is_observed(steps) and any(may_hide_run(step, entrypoint.min_seconds) for step in steps)
+    return None if hides else 0.0
 
 
 def entrypoint_run(task: Task, evidence: Evidence) -> ProcessRun | None:
@@ -52,15 +55,13 @@ def entrypoint_run(task: Task, evidence: Evidence) -> ProcessRun | None:
     return max(runs, key=lambda run: (run.counts, run.process.seconds or 0.0), default=None)
 
 
-def _of_trial(task: Task, evidence: Evidence) -> float | None:
-    return script_executed(evidence.steps, task.entrypoint, repository=evidence.repository)
-
-
 SCRIPT_EXECUTED = Metric(
     name="script_executed",
     title="executed",
     applies=lambda task: task.entrypoint is not None,
-    compute=_of_trial,
+    compute=lambda task, trial: script_executed(
+        trial.steps, task.entrypoint, repository=trial.repository, files_known=trial.files_known
+    ),
     reference=attrgetter("script_executed"),
     best=1.0,
     headline_of=frozenset({"auto"}),

@@ -54,7 +54,9 @@ def edited(edit: Edit, files: SandboxFiles, number: int) -> dict[str, Any]:
     before, after = edit.before, edit.after
     try:
         before, after = whole_lines(files, edit.path, before, after)
-        observation, outcome = edit_file(files, edit.path, before, after)
+        # As in SUPER's runs, blank lines at the end of whole lines are shown, but not written.
+        written = after.rstrip("\n") if edit.before.endswith("\n") else after
+        observation, outcome = edit_file(files, edit.path, before, written)
     except SandboxLostError as lost:
         observation, outcome = str(lost), "error"
     if outcome != "ok":

@@ -9,6 +9,7 @@ from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
 from pytest_super.agents.history import EARLIER_MARK, LAST_MARK, clipped, content_text, history_text
+from pytest_super.agents.react.agent import as_shown
 from pytest_super.agents.react.format import AFTER, BEFORE, parse_edit, parse_response
 from pytest_super.store.trajectory import Action, Origin, Step
 from pytest_super.testing import FakeKernel
@@ -48,6 +49,18 @@ def test_pre_executed_steps_have_the_fixed_thought_and_an_agent_keeps_its_own() 
     own = "[pre-executed by user]\n\n"
     assert history_text([step(thought="", origin="pre_execute")]).startswith(f"Thought: {own[:-2]}\nAction: ")
     assert history_text([step(thought=own)]).startswith(f"Thought: {own}\nAction: ")
+
+
+def test_the_published_runner_s_own_wait_keeps_its_thought() -> None:
+    thought = "[continued after timeout]"
+    wait = step(type="continue_wait", content="", thought=thought, origin="pre_execute")
+    assert history_text([wait], fenced=True).startswith(f"Thought: {thought}\nAction: continue_wait\n")
+
+
+def test_a_submission_that_is_not_json_has_the_type_of_the_published_form_in_that_form_only() -> None:
+    invalid = step(type="submit_invalid_json", content="{")
+    assert "\nAction: submit_invalid_json\n" in history_text([as_shown(invalid)], fenced=True)
+    assert "\nAction: submit\n" in history_text([as_shown(invalid)])
 
 
 def test_a_step_that_was_no_action_is_an_ordinary_one() -> None:

@@ -10,11 +10,13 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from pytest_super.agents.history import content_text
+from pytest_super.agents.history import content_text, history_text
 from pytest_super.cli import main
 from pytest_super.store.trajectory import Action
 from pytest_super.tasks.loading import load_tasks
+from pytest_super.testing import FakeKernel
 from pytest_super.trial.editing import edit as edit_bytes
+from pytest_super.trial.prefix import pre_execute
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -158,6 +160,40 @@ def test_a_published_edit_of_a_prefix_is_shown_to_agents_as_it_is_published(data
     assert step.edit is not None
     stored = Action(type="edit", content=json.dumps(step.edit.model_dump()))
     assert content_text(stored) == content
+
+
+def test_blank_lines_at_the_end_of_a_published_edit_are_shown_but_not_written_as_in_the_published_runs(
+    data: Data,
+) -> None:
+    content = "run.py\n<<<BEFORE_EDIT>>>\nx = 1\n<<<AFTER_EDIT>>>\nx = 2\n\n"
+    task = data.task(
+        "masked", MASKED | {"pre_execute_cells": [json.dumps({"type": "edit", "content": content})]}
+    )
+    kernel = FakeKernel()
+    kernel.files.write("run.py", b"x = 1\ny = 3\n")
+    steps = list(pre_execute(task, kernel))  # type: ignore[arg-type]
+    assert f"<content>\n{content}\n</content>" in history_text(steps, fenced=True)
+    assert kernel.files.read("run.py") == b"x = 2\ny = 3\n"
+
+
+def test_a_row_with_the_id_of_an_earlier_one_gets_an_id_from_its_content(data: Data) -> None:
+    data.write("expert", EXPERT, EXPERT | {"query": "Another."}, EXPERT | {"task_id": "amos"})
+    assert data.run("expert") == 0
+    (line,) = data.err.splitlines()
+    assert "row 2 (galore): an earlier row has the id galore: the id becomes galore-" in line
+    (other,) = (task for task in data.tasks().values() if task.query == "Another.")
+    assert other.metadata["task_id"] == "galore"
+    # Whatever the order of the other rows.
+    data.write("expert", EXPERT | {"task_id": "amos"}, EXPERT, EXPERT | {"query": "Another."})
+    assert data.run("expert") == 0
+    assert set(data.tasks()) == {"amos", "galore", other.id}
+
+
+def test_a_row_that_is_there_a_third_time_is_left_out(data: Data) -> None:
+    data.write("expert", EXPERT, EXPERT, EXPERT)
+    assert data.run("expert") == 1
+    assert len(data.tasks()) == 2
+    assert "row 3 (galore): left out: an earlier row is equal" in data.err
 
 
 def test_an_auto_row_becomes_a_task_without_a_gold(data: Data) -> None:
@@ -338,7 +374,6 @@ def test_cells_that_are_none_are_told_and_kept(data: Data, cell: str, warning: s
         ({"pre_execute_cells": ['{"type": "submit", "content": "1"}']}, "type 'submit'"),
         ({"pre_execute_cells": [json.dumps({"type": "edit", "content": "a.py\nx"})]}, "is not an edit"),
         ({"other": json.loads("[" * 300 + "]" * 300)}, "nested"),
-        ({"task_id": "galore"}, "an earlier row has the id"),
         ({"query": "a\ud800b"}, "half of a surrogate pair"),
     ],
 )

@@ -336,6 +336,38 @@ def test_what_is_missing_on_the_command_line_is_told(bench: Bench) -> None:
     assert "x.json: cannot be read: No such file" in bench.rescore(path, "--answers=/nowhere/x.json").err
 
 
+MINUTE = "10:00:00, End time: 10:01:00 (duration: 60 seconds)"
+
+
+def ran(number: int, content: str, observation: str = "done\n", type: str = "execute") -> list[Cell]:
+    return step_cells(number, type, content, observation=observation, times=MINUTE)
+
+
+def of_entrypoint(bench: Bench, *steps: list[Cell], agent: list[Cell] = REACT) -> Told:
+    """What is told of a published trajectory that cloned `repo` and then did these steps."""
+    clone = ran(1, "!git clone https://example.org/a/repo")
+    bench.published([*agent, *clone, *(cell for step in steps for cell in step)], {"entrypoint": 1.0})
+    return bench.rescore(bench.folder / "published", answers='{"task_id": "t", "entrypoint": "train.py"}')
+
+
+def test_a_published_run_of_the_entrypoint_counts_in_any_folder_since_its_own_is_not_known(
+    bench: Bench,
+) -> None:
+    told = of_entrypoint(bench, ran(2, "%cd repo"), ran(3, "!python sub/train.py"))
+    assert told.rows["t"]["script_executed"] == {"published": 1.0, "reference": 1.0, "paper": 1.0}
+
+
+def test_a_published_run_that_cannot_be_one_of_the_entrypoint_or_fails_does_not_count_by_a_printed_rule(
+    bench: Bench,
+) -> None:
+    new = ran(3, "create mine/train.py", "File 'mine/train.py' created.\n", "create")
+    runs = [ran(2, "%cd repo", "/content/repo\n", "None"), new, ran(4, "!python mine/train.py", "", "None")]
+    told = of_entrypoint(bench, *runs, ran(5, "!python a/train.py", "Killed\n", "None"), agent=SWE)
+    assert told.rows["t"]["script_executed"]["paper"] == 0.0
+    way = "the paper's way for a run of it; step 4 ran another file of that name; step 5 shows a failure"
+    assert told.reasons["script_executed"].endswith(way)
+
+
 def test_tasks_without_an_answer_are_listed(bench: Bench) -> None:
     for name in ("t", "u", "v"):
         bench.published(

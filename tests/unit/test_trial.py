@@ -382,6 +382,14 @@ def test_pre_executed_cells_run_to_their_end_uncharged_and_uncredited() -> None:
     assert bench.budget.steps == 1
 
 
+def test_an_edit_of_the_prefix_that_is_not_of_whole_lines_writes_all_its_line_ends() -> None:
+    kernel = FakeKernel()
+    kernel.files.write("f", b"a\nb\n")
+    task = make_task(pre_execute=[{"edit": {"path": "f", "before": "a", "after": "c\n\n"}}])
+    list(pre_execute(task, kernel))  # type: ignore[arg-type]
+    assert kernel.files.read("f") == b"c\n\n\nb\n"
+
+
 def test_an_edit_of_the_prefix_that_does_not_fit_is_no_fault_of_the_agent() -> None:
     task = make_task(pre_execute=[{"edit": {"path": "f", "before": "a", "after": "b"}}])
     with pytest.raises(InfrastructureError, match="pre-executed edit 1 of f"):

@@ -6,7 +6,7 @@ import re
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from pytest_super.agents.asking import INVALID, ask, submit, task_text
+from pytest_super.agents.asking import ask, submit, task_text
 from pytest_super.agents.history import history_text
 from pytest_super.agents.prompts import read_prompt
 from pytest_super.agents.react.format import ACTION_TYPES, FormatError, parse_edit, parse_response
@@ -100,6 +100,4 @@ def as_shown(step: Step) -> Step:
     """The step as the history shows it. As in the paper, an answer without an action has no text there."""
     if step.origin == "agent" and not step.action.type:
         return replace(step, thought="")
-    if step.action.type == INVALID:
-        return replace(step, action=replace(step.action, type="submit"))
     return step

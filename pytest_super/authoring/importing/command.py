@@ -11,7 +11,7 @@ from pytest_super.authoring.importing.store import changes_of, write_files
 from pytest_super.authoring.importing.super import COLUMNS, DATASET, FILES, task_fields
 from pytest_super.authoring.rows import Row, read_rows
 from pytest_super.authoring.task_text import task_text
-from pytest_super.digests import file_digest
+from pytest_super.digests import digest, file_digest
 from pytest_super.errors import SuperError
 from pytest_super.tasks.task import TASK_SUFFIX
 from pytest_super.words import one_line
@@ -91,9 +91,14 @@ def make_files(rows: list[Row], set_name: str, shown: str, sandbox: Mapping[str,
         warn = partial(print_warning, f"{shown}:row {row.number} ({row.fields.get('task_id')}):")
         try:
             fields = task_fields(row.fields, set_name, sandbox=sandbox, warn=warn)
+            if f"{fields['id']}{TASK_SUFFIX}" in files:
+                own = f"{fields['id']}-{digest(row.fields)[:8]}"
+                warn(f"an earlier row has the id {fields['id']}: the id becomes {own}, by the row's digest")
+                metadata = {**fields.get("metadata", {}), "task_id": row.fields["task_id"]}
+                fields |= {"id": own, "metadata": metadata}
             name = f"{fields['id']}{TASK_SUFFIX}"
             if name in files:
-                raise ValueError(f"an earlier row has the id {fields['id']}")
+                raise ValueError("an earlier row is equal")
             files[name] = task_text(fields, Path(name))
             if "/" not in fields.get("entrypoint", {}).get("path", "/"):
                 bare.append(f"{fields['entrypoint']['path']} of {fields['id']}")

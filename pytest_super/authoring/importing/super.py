@@ -203,17 +203,15 @@ def inside(path: str) -> str:
 
 def pre_executed(left: dict[str, Any], warn: Warn) -> list[Any]:
     """The cells and edits of the prefix, whose JSON texts `{"type": …, "content": …}` are agents' actions."""
-    cells = left.get("pre_execute_cells")
-    if cells is None:
-        left.pop("pre_execute_cells", None)
-        return []
+    if (cells := left.get("pre_execute_cells")) is None:
+        cells = []
     if not isinstance(cells, list):
         raise ValueError("`pre_execute_cells` should be a list")
     made = [step(cell, f"pre_execute_cells[{index}]", warn) for index, cell in enumerate(cells)]
     found = [part for part in made if part is not None]
     # Otherwise `metadata` keeps the cells as they were.
     if len(found) == len(cells):
-        left.pop("pre_execute_cells")
+        left.pop("pre_execute_cells", None)
     return found
 
 
@@ -245,8 +243,7 @@ def action_of(text: str) -> dict[str, Any] | None:
 
 def edit(content: str, place: str) -> dict[str, str]:
     try:
-        # The published grammar does not allow a line end at the end.
-        change = parse_edit(content.rstrip("\n"))
+        change = parse_edit(content)
     except FormatError as error:
         raise ValueError(f"`{place}` is not an edit: {str(error).splitlines()[0]}") from None
     if not change.before:

@@ -14,6 +14,7 @@ from pytest_super.metrics.evidence import Evidence, GradedValue, Landmark, Sign,
 from pytest_super.metrics.matching.landmark_matcher import LandmarkMatcher
 from pytest_super.metrics.registry import PAPER, REFERENCE, installed_metrics, score
 from pytest_super.metrics.script_runs.programs import is_refused
+from pytest_super.metrics.script_runs.trial_runs import run_verdicts
 from pytest_super.metrics.submitted import SUBMITTED
 from pytest_super.sources.git import folder_name
 from pytest_super.sources.store import stored
@@ -85,6 +86,10 @@ class Rescored:
             # The published code has a number for `submitted` unless it raises.
             is_crash = self.reference[SUBMITTED.name] is None
             yield CRASH if is_crash else WAYS_DIFFER.get(metric, "the two ways compute it differently")
+        entrypoint = self.scored[0].entrypoint if self.scored and self.trial.is_published else None
+        if entrypoint and metric == "script_executed" and not paper and (published or reference):
+            rules = run_verdicts(self.trial.steps, entrypoint, repository=None, files_known=False)
+            yield from (f"step {number} {rule}" for rule, number in rules.items())
 
 
 def differ(one: float | None, other: float | None) -> bool:
@@ -126,6 +131,7 @@ def rescore(trial: StoredTrial, task: Task | None, grade: Regrader | None = None
         graded=regraded.values if regraded else [GradedValue(**value) for value in trial.result.graded],
         signs=None if trial.result.integrity is None else [Sign(**one) for one in trial.result.integrity],
         repository=provided_folder(task.repository),
+        files_known=not trial.is_published,
         spent=Spent(**{field.name: getattr(trial.result, field.name) for field in fields(Spent)}),
     )
     metrics = [metric for metric in installed_metrics() if metric.applies(task)]

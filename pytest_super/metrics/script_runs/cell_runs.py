@@ -42,10 +42,6 @@ class Notebook:
         reader.read(source)
         return reader.runs
 
-    def lose_folder(self) -> None:
-        """Call this after a change of folder that failed, or may have failed."""
-        self.folder = UNKNOWN
-
 
 MAX_LINES = 400
 MAX_CHARACTERS = 50_000

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from pytest_super.kernel.cell import Outcome
 from pytest_super.metrics.script_runs.cell_runs import Notebook
 from pytest_super.metrics.script_runs.failures import is_failure, output_of
-from pytest_super.metrics.script_runs.places import is_entrypoint
+from pytest_super.metrics.script_runs.places import UNKNOWN, is_entrypoint, join, may_be
+from pytest_super.metrics.script_runs.process_runs import is_observed
 from pytest_super.metrics.script_runs.programs import is_refused
 
 if TYPE_CHECKING:
@@ -18,28 +20,42 @@ if TYPE_CHECKING:
     from pytest_super.tasks.task import Entrypoint
 
 _CARRY_ON = ("continue_wait", "interrupt")
+# What `%%writefile` and the tool `create` print of a file that is new.
+_NEW_FILE = re.compile(r"(?:Writing |File ')(.+?)(?:' created\.)?\n")
 
 
-def ran_entrypoint(
-    steps: Sequence[Step], entrypoint: Entrypoint, *, repository: str | None, processes: bool = True
-) -> bool:
-    """Whether one of the agent's cells ran the entrypoint, ended well and took at least `min_seconds`.
+def run_verdicts(
+    steps: Sequence[Step], entrypoint: Entrypoint, *, repository: str | None, files_known: bool
+) -> dict[str, int]:
+    """Why cells of the agent that start a script of the entrypoint's name do not count; "" if one counts.
 
-    To run means to start it as a script, module, executable or notebook by a shell line, a magic or a Python
-    call of the cell; with `processes` False, only without a process of its own. A run in the background
-    counts if the shell waits for it. A cell that timed out counts if the agent waited for its end. A run
-    fails if it printed an exception, refused its arguments or could not be started (see `failures`). The
-    effects of pre-executed cells (`%cd`, names, clones) are followed.
+    Each with its first step. To start means as a script, module, executable or notebook by a shell line, a
+    magic or a Python call; without a process of its own, if processes were observed. A run in the background
+    counts if the shell waits for it, a cell that timed out if the agent waited for its end. The effects of
+    pre-executed cells (`%cd`, names, clones) are followed. If the repository's files are not known, all
+    folders can have the entrypoint, except for installed packages and files that the agent made.
     """
-    notebook = Notebook()
+    notebook, observed, made = Notebook(), is_observed(steps), set[str]()
     notebook.clones += [] if repository is None else [repository]
-    return any(_counts(cell, notebook, entrypoint, processes) for cell in _cells(steps))
+    verdicts: dict[str, int] = {}
+    for cell in _cells(steps):
+        scripts = [path for path in _scripts(cell, notebook, observed) if may_be(path, entrypoint.path)]
+        if files_known:
+            runs = [path for path in scripts if is_entrypoint(path, entrypoint.path, notebook.clones)]
+        else:
+            runs = [path for path in scripts if path not in made and "-packages/" not in path]
+        if cell.is_agents and scripts:
+            verdicts.setdefault(_why_not(cell, runs, entrypoint.min_seconds), cell.number)
+        if cell.is_agents and (new := _NEW_FILE.match(cell.output)):
+            made.add(join(notebook.folder, new[1]))
+    return verdicts
 
 
 @dataclass
 class _Cell:
     """An executed cell, with the output and the outcome that later steps showed."""
 
+    number: int
     source: str
     is_agents: bool
     outcome: str
@@ -60,27 +76,34 @@ def _cells(steps: Sequence[Step]) -> Iterator[_Cell]:
         if cell is not None and is_running and step.action.type in _CARRY_ON:
             cell.carry_on(step)
         # A cell that was refused while another one runs does not end that one.
-        elif step.action.type == "execute" and not (is_running and is_refused(step)):
+        elif step.action.type in ("execute", "create") and not (is_running and is_refused(step)):
             if cell is not None:
                 yield cell
-            agents = step.origin == "agent"
-            cell = _Cell(step.action.content, agents, step.outcome, output_of(step), step.seconds)
+            source, output, is_agents = step.action.content, output_of(step), step.origin == "agent"
+            cell = _Cell(step.number, source, is_agents, step.outcome, output, step.seconds)
     if cell is not None:
         yield cell
 
 
-def _counts(cell: _Cell, notebook: Notebook, entrypoint: Entrypoint, processes: bool) -> bool:
+def _scripts(cell: _Cell, notebook: Notebook, observed: bool) -> list[str]:
+    """The scripts that it starts. Later cells depend on the folders and names of those that cannot count."""
     folder = notebook.folder
-    # Also for cells that cannot count, because later cells depend on their folders and names.
-    scripts = [run.path for run in notebook.read(cell.source) if processes or not run.is_process]
-    runs = [path for path in scripts if is_entrypoint(path, entrypoint.path, notebook.clones)]
-    ended_well = cell.outcome == Outcome.OK
+    scripts = [run.path for run in notebook.read(cell.source) if not (observed and run.is_process)]
+    has_failed = cell.outcome != Outcome.OK or "No such file or directory" in cell.output
     if cell.outcome in (Outcome.KERNEL_DIED, Outcome.SANDBOX_LOST):
         # The next kernel starts in the working directory.
         notebook.folder = ""
     # `%cd` prints this error, but the cell ends well.
-    elif notebook.folder != folder and (not ended_well or "No such file or directory" in cell.output):
-        notebook.lose_folder()
-    if not (cell.is_agents and ended_well and cell.seconds >= entrypoint.min_seconds):
-        return False
-    return any(not is_failure(cell.output, path) for path in runs)
+    elif notebook.folder != folder and has_failed:
+        notebook.folder = UNKNOWN
+    return scripts
+
+
+def _why_not(cell: _Cell, runs: Sequence[str], min_seconds: float) -> str:
+    if not runs:
+        return "ran another file of that name"
+    if cell.outcome != Outcome.OK:
+        return f"did not end well ({cell.outcome})"
+    if cell.seconds < min_seconds:
+        return f"took less than {min_seconds:g} seconds"
+    return "shows a failure" if all(is_failure(cell.output, path) for path in runs) else ""
