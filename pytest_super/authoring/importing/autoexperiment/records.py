@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from pytest_super.authoring.importing.autoexperiment.report import PaperReport
-from pytest_super.authoring.rows import Row, read_bytes, read_rows
+from pytest_super.authoring.rows import Row, content_of, read_rows
 from pytest_super.errors import SuperError
 from pytest_super.tasks.paper import FUNCTION_ID
 from pytest_super.words import named
@@ -99,7 +99,7 @@ def read_table(path: Path) -> list[Row]:
     """The rows of a CSV file; none without the file. Raises SuperError if it cannot be read."""
     if not path.exists():
         return []
-    text = io.StringIO(decoded(read_bytes(path, path.name), path.name), newline="")
+    text = io.StringIO(decoded(content_of(path, path.name), path.name), newline="")
     table = csv.DictReader(text)
     return [Row(table.line_num, fields) for fields in table]
 
