@@ -24,6 +24,10 @@ def by_file(targets: Iterable[str]) -> dict[str, list[str]]:
         place = PurePosixPath(path)
         if place.is_absolute() or ".." in place.parts:
             raise SuperError(f"`{target}`: the path must be relative to the folder and inside it")
+        if place.suffix == ".ipynb":
+            raise SuperError(
+                f"`{target}`: it is in a notebook, whose functions cannot be masked: write them to a .py file"
+            )
         names[str(place)].append(name)
     return dict(names)
 
