@@ -66,7 +66,9 @@ def scoring_of(task: Task, metrics: Iterable[Metric], mode: str) -> str:
     fields = task.model_dump(mode="json", include=set(SCORING))
     headline = {one.name: version_of(one, task, mode) for one in metrics if is_headline(one, task, mode)}
     # What the paper states decides only as the expected value of a check.
-    checks = [one.model_dump(mode="json", exclude={"paper", "graded_by"}) for one in task.experiments]
+    checks = [
+        one.model_dump(mode="json", exclude={"paper", "graded_by", "files"}) for one in task.experiments
+    ]
     return digest([fields, checks, hidden_files(task), headline, mode])
 
 
@@ -175,7 +177,9 @@ def text_of_paper(task: Task) -> str:
 
 
 def hidden_files(task: Task) -> dict[str, str]:
-    files = task.grade.files if task.grade else {}
+    files = dict(task.grade.files) if task.grade else {}
+    for one in task.experiments:
+        files |= {f"{one.name}: {inside}": path for inside, path in one.files.items()}
     return {inside: digest_of_file(task.folder / path) for inside, path in files.items()}
 
 

@@ -218,6 +218,9 @@ class GradedCommand(FieldModel):
     result: Annotated[list[Check], Field(min_length=1)]
     timeout: Seconds = 600.0
     """How long the command can run."""
+    files: dict[SandboxPath, RelativePath] = {}
+    """Files and folders that only the grader gets: where they are put, and where they are, relative to the
+    task file."""
 
     @property
     def checks(self) -> list[Check]:
@@ -250,9 +253,6 @@ class Grade(GradedCommand):
         | None
     ) = None
     """The files and folders that come out of the agent's sandbox; required unless `where` is `same`."""
-    files: dict[SandboxPath, RelativePath] = {}
-    """Files and folders that only the grader gets: where they are put, and where they are, relative to the
-    task file."""
     where: Literal["fresh", "same"] = "fresh"
     """`same` is the agent's own sandbox, with the processes that it left, which can deceive the grader."""
     sandbox: SandboxSpec | None = None

@@ -167,6 +167,17 @@ def test_functions_that_the_experiments_need_are_valid(code: Path) -> None:
 
 
 @pytest.mark.long
+def test_hidden_files_are_there_in_each_run(code: Path) -> None:
+    (code.parent / "hidden.py").write_text(
+        "import stats\nassert stats.mean([1, 2, 6]) == 3\nprint('mean = 3')\n"
+    )
+    hidden = {"name": "hidden", "command": "python check.py", "files": {"check.py": "hidden.py"}}
+    experiments = [{**hidden, "result": [value("mean", expected=3)]}]
+    _, data = verify(code, ["mean", "total"], status=0, experiments=experiments)
+    assert verdicts(data) == {"mean": "valid", "total": "valid"}
+
+
+@pytest.mark.long
 def test_each_verdict_has_its_evidence(code: Path) -> None:
     names = ["mean", "unused", "tolerated", "first"]
     printed, data = verify(code, names, MEAN, status=1)

@@ -130,7 +130,10 @@ def test_a_mistake_in_a_grader_is_told(tmp_path: Path, grade: dict[str, Any], me
 @pytest.mark.parametrize(
     ("grade", "message"),
     [
-        ({"result": [{"number": "a.py"}]}, "a.py is removed before the command runs, and with it a.py of"),
+        (
+            {"result": [{"number": "a.py"}]},
+            "a.py is removed before the command runs, and with it a.py, which is collected",
+        ),
         (
             {"collect": ["out/a.py"], "result": [{"json": {"file": "out"}}]},
             "out is removed before the command",
