@@ -52,7 +52,7 @@ if TYPE_CHECKING:
 COMMENTS = {
     "query": "Say what the code is, and name the paper.",
     "functions": "Keep those that the paper describes: `passage` quotes it, `description` fills its gaps.",
-    "experiments": "Name them as the paper does. Delete what is not a result, such as a time.",
+    "experiments": "Name them as the paper does. Delete what is not a result.",
     "n": "How many functions are masked together, such as [1, 2].",
 }
 UNKNOWN = {
