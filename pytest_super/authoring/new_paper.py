@@ -141,7 +141,7 @@ def draft_of(arguments: Namespace) -> tuple[dict[str, Any], Path]:
             for number, command in enumerate(commands, 1)
         ],
         "n": 1,
-        "sandbox": sandbox_of(arguments),
+        "sandbox": sandbox_of(arguments, folder),
     }
     return fields, output
 
@@ -151,10 +151,14 @@ def description_of(state: Sequence[str]) -> dict[str, str]:
     return {"description": f"Sets {', '.join(f'`{name}`' for name in state)}."} if state else {}
 
 
-def sandbox_of(arguments: Namespace) -> dict[str, Any] | None:
+def sandbox_of(arguments: Namespace, folder: Path) -> dict[str, Any] | None:
     # A task cannot name a folder.
     image = None if is_folder(arguments.image or "") else arguments.image
-    named = {"image": image, "packages": arguments.packages}
+    source = folder / "src"
+    # Otherwise an installed copy of the package would be found, or none.
+    is_layout = any(source.glob("*/*.py")) and not (source / "__init__.py").exists()
+    env = {"PYTHONPATH": source.name} if is_layout else None
+    named = {"image": image, "packages": arguments.packages, "env": env}
     return {name: value for name, value in named.items() if value} or None
 
 
