@@ -154,10 +154,9 @@ def description_of(state: Sequence[str]) -> dict[str, str]:
 def sandbox_of(arguments: Namespace, folder: Path) -> dict[str, Any] | None:
     # A task cannot name a folder.
     image = None if is_folder(arguments.image or "") else arguments.image
-    source = folder / "src"
     # Otherwise an installed copy of the package would be found, or none.
-    is_layout = any(source.glob("*/*.py")) and not (source / "__init__.py").exists()
-    env = {"PYTHONPATH": source.name} if is_layout else None
+    is_layout = any(folder.glob("src/*/*.py")) and not (folder / "src/__init__.py").exists()
+    env = {"PYTHONPATH": "src"} if is_layout else None
     named = {"image": image, "packages": arguments.packages, "env": env}
     return {name: value for name, value in named.items() if value} or None
 

@@ -24,17 +24,12 @@ HARMLESS = (
 )  # fmt: skip
 # They call what they are given, or methods of it.
 COMPUTING = (ast.UnaryOp, ast.BinOp, ast.BoolOp, ast.Compare, ast.IfExp, ast.JoinedStr, ast.Call)
-DECORATORS = frozenset({
-    "staticmethod", "classmethod", "property", "contextlib.contextmanager", "functools.cache",
-    "functools.lru_cache", "numba.jit", "numba.njit",
-})  # fmt: skip
+DECORATORS = frozenset({"staticmethod", "classmethod", "property", "functools.cache", "functools.lru_cache"})
 # None of them calls a function that it is given. No function of `math` does, either.
 PURE = frozenset({
-    "abs", "bool", "bytes", "complex", "dict", "float", "frozenset", "int", "len", "list", "object", "range",
-    "round", "set", "str", "sum", "tuple", "collections.namedtuple", "decimal.Decimal", "fractions.Fraction",
-    "logging.getLogger", "numpy.array", "numpy.exp", "numpy.finfo", "numpy.float32", "numpy.float64",
-    "numpy.log", "numpy.sqrt", "operator.attrgetter", "operator.itemgetter", "re.compile",
-    "typing.NamedTuple", "typing.NewType", "typing.TypeVar",
+    "abs", "bool", "dict", "float", "frozenset", "int", "len", "list", "object", "range", "round", "set",
+    "str", "sum", "tuple", "collections.namedtuple", "decimal.Decimal", "logging.getLogger", "numpy.array",
+    "numpy.finfo", "numpy.log", "numpy.sqrt", "re.compile", "typing.NamedTuple", "typing.TypeVar",
 })  # fmt: skip
 # Modules whose objects have methods that only compute.
 PLAIN = frozenset({"cmath", "math", "scipy", "string", "sys", *(one.partition(".")[0] for one in PURE)})
@@ -50,22 +45,17 @@ class Scope:
 
     def defines(self, node: ast.stmt) -> bool:
         """Whether a statement, without those in it, only binds names, or is a condition of others that do."""
-        match node:
-            case ast.FunctionDef() | ast.AsyncFunctionDef():
-                are_harmless = all(map(self._is_harmless_decorator, node.decorator_list))
-                return are_harmless and self.is_harmless(node.args, node.returns)
-            case ast.Assign() | ast.AnnAssign():
-                annotation = getattr(node, "annotation", None)
-                return bool(bound_names(node)) and self.is_harmless(node.value, annotation)
-            case ast.ImportFrom():
-                return node.module != "__future__" and node.names[0].name != "*"
-            case ast.Try():
-                # A name for an error is deleted where its handler ends.
-                is_kept = not any(one.name for one in node.handlers)
-                return is_kept and self.is_harmless(*(one.type for one in node.handlers))
-            case ast.If():
-                return self.is_harmless(node.test)
-        return isinstance(node, ast.Import | ast.Pass)
+        handlers = getattr(node, "handlers", ())
+        fields = ("args", "returns", "value", "annotation", "test")
+        parts = [*(getattr(node, one, None) for one in fields), *(one.type for one in handlers)]
+        return (
+            (bool(bound_names(node)) or isinstance(node, ast.If | ast.Try | ast.Pass))
+            and not isinstance(node, ast.ClassDef)
+            # A name for an error is deleted where its handler ends.
+            and not any(one.name for one in handlers)
+            and all(map(self._is_harmless_decorator, getattr(node, "decorator_list", ())))
+            and self.is_harmless(*parts)
+        )
 
     def is_harmless(self, *nodes: ast.AST | None) -> bool:
         """Whether evaluating expressions calls nothing but PURE functions and methods of plain values."""
@@ -98,11 +88,10 @@ class Scope:
         return is_literal and self._full_name(call.func) in DECORATORS
 
     def _full_name(self, node: ast.expr) -> str:
-        """The dotted name of an import or a builtin; "" for anything else."""
+        """The dotted name of an import or a builtin; of anything else none that any import has."""
         first, dot, rest = ast.unparse(node).partition(".")
-        if first in self.imported:
-            return f"{self.imported[first]}{dot}{rest}"
-        return first if first in BUILTINS and not dot else ""
+        full = self.imported.get(first, first if first in BUILTINS and not dot else "")
+        return f"{full}{dot}{rest}"
 
 
 def bound_by(alias: ast.alias) -> str:
@@ -123,7 +112,8 @@ def bound_names(node: ast.stmt) -> list[str]:
     if isinstance(node, Function | ast.ClassDef):
         return [node.name]
     if isinstance(node, Import):
-        return [bound_by(one) for one in node.names]
+        is_special = getattr(node, "module", "") == "__future__" or node.names[0].name == "*"
+        return [] if is_special else [bound_by(one) for one in node.names]
     targets: list[ast.expr] = []
     if isinstance(node, ast.Assign):
         targets = [one for target in node.targets for one in getattr(target, "elts", [target])]

@@ -57,8 +57,7 @@ def _functions(tree: ast.Module) -> Iterator[Definition]:
 
 def is_overload(node: Function) -> bool:
     # The `overload(f)` of numba, which is called, decorates the only body.
-    plain = (one for one in node.decorator_list if not isinstance(one, ast.Call))
-    return any(last_name(one) in OVERLOADS for one in plain)
+    return any(last_name(one) in OVERLOADS for one in node.decorator_list if not isinstance(one, ast.Call))
 
 
 def last_name(expression: ast.expr) -> str:

@@ -30,7 +30,7 @@ _PYTHON_2 = re.compile(
 _NEWER = {
     12: re.compile(r"(?m)^f-string(:| expr)|^\s*(type\s+\w+.*=|((async\s+)?def|class)\s+\w+\[)"),
     13: re.compile(r"(?m)^\s*(type|(async\s+)?def|class)\s+\w+\[.*="),
-    14: re.compile(r"(?m)\b(t|[rR]t|t[rR])['\"]|^\s*except\*?\s+[\w.]+(,\s*[\w.]*[A-Z]\w*)+\s*:"),
+    14: re.compile(r"(?m)(?<![\w'\"])(t|[rR]t|t[rR])['\"]|^\s*except\*?\s+[\w.]+(,\s*[\w.]*[A-Z]\w*)+\s*:"),
 }
 
 # Python counts the depth of the trees that all threads make together, and then fails with a SystemError. The
@@ -115,8 +115,9 @@ def why_unreadable(error: SyntaxError) -> str:
     place = f":{error.lineno}" if error.lineno else ""
     for minor, pattern in _NEWER.items():
         if sys.version_info < (3, minor) and pattern.search(f"{error.msg}\n{error.text}"):
-            here = f"pytest-super runs with Python 3.{sys.version_info.minor}"
-            return f"{place}: it seems to need Python 3.{minor} or newer, and {here} ({error.msg})"
+            return (
+                f"{place}: it seems to need Python 3.{minor}, newer than that of pytest-super ({error.msg})"
+            )
     if _PYTHON_2.search(error.msg):
         return f"{place}: it is written in Python 2, which cannot be masked ({error.msg})"
     return f"{place}: it cannot be parsed: {error.msg}"

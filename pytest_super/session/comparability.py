@@ -66,9 +66,7 @@ def scoring_of(task: Task, metrics: Iterable[Metric], mode: str) -> str:
     fields = task.model_dump(mode="json", include=set(SCORING))
     headline = {one.name: version_of(one, task, mode) for one in metrics if is_headline(one, task, mode)}
     # What the paper states decides only as the expected value of a check.
-    checks = [
-        one.model_dump(mode="json", exclude={"paper", "graded_by", "files"}) for one in task.experiments
-    ]
+    checks = [one.model_dump(mode="json", exclude={"paper", "graded_by"}) for one in task.experiments]
     return digest([fields, checks, hidden_files(task), headline, mode])
 
 

@@ -63,6 +63,9 @@ def added(text: str) -> Spliced:
         ("async def helper():\n    pass", ["helper"]),
         ("@lru_cache(maxsize=None)\ndef helper(n): return n", ["helper"]),
         ("import functools as ft\n@ft.cache\ndef helper(n): return n", ["ft", "helper"]),
+        ("import re\nWORD = re.compile('a+')", ["re", "WORD"]),
+        ("STOP = 'a an the'.split()", ["STOP"]),
+        ("LOSSES = {'l1': lambda x: abs(x), 'l2': lambda x: x**2}", ["LOSSES"]),
         # It is a name inside of a function of the original.
         ("def count(): return 1", ["count"]),
     ],
@@ -96,6 +99,8 @@ def test_what_only_defines_a_new_name_is_taken_over(text: str, names: list[str])
         ("import os.path as os", "import os.path as os"),
         ("from evil import total", "from evil import total"),
         ("from evil import *", "from evil import *"),
+        ("if True:\n    from evil import *", "line 8"),
+        ("from __future__ import division", "from __future__ import division"),
         ("def sum(values): return 3.0", "sum"),
         ("len = 3", "len"),
         ("Base = object", "Base"),
