@@ -52,7 +52,7 @@ if TYPE_CHECKING:
 COMMENTS = {
     "query": "Say what the code is, and name the paper.",
     "functions": "Keep those that the paper describes: `passage` quotes it, `description` fills its gaps.",
-    "experiments": "Name them as the paper does. Delete what is not a result, such as a time.",
+    "experiments": "Name them as the paper does. Delete what is not a result.",
     "n": "How many functions are masked together, such as [1, 2].",
 }
 UNKNOWN = {
@@ -141,7 +141,7 @@ def draft_of(arguments: Namespace) -> tuple[dict[str, Any], Path]:
             for number, command in enumerate(commands, 1)
         ],
         "n": 1,
-        "sandbox": sandbox_of(arguments),
+        "sandbox": sandbox_of(arguments, folder),
     }
     return fields, output
 
@@ -151,10 +151,13 @@ def description_of(state: Sequence[str]) -> dict[str, str]:
     return {"description": f"Sets {', '.join(f'`{name}`' for name in state)}."} if state else {}
 
 
-def sandbox_of(arguments: Namespace) -> dict[str, Any] | None:
+def sandbox_of(arguments: Namespace, folder: Path) -> dict[str, Any] | None:
     # A task cannot name a folder.
     image = None if is_folder(arguments.image or "") else arguments.image
-    named = {"image": image, "packages": arguments.packages}
+    # Otherwise an installed copy of the package would be found, or none.
+    is_layout = any(folder.glob("src/*/*.py")) and not (folder / "src/__init__.py").exists()
+    env = {"PYTHONPATH": "src"} if is_layout else None
+    named = {"image": image, "packages": arguments.packages, "env": env}
     return {name: value for name, value in named.items() if value} or None
 
 

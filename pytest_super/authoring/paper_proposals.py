@@ -40,8 +40,10 @@ if TYPE_CHECKING:
 # `nan` and `1,234.5` match too, and are dropped later: without that, a part of them would be a value.
 PATTERN = (
     r"(?P<name>[A-Za-z][\w@%/. -]*?)(?<!\.py)(?<!Warning)\W? *[:=] *\[?(?:\w+\()?"
-    r"(?P<value>[-+]?(?:(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?(?:[.,:_-]\d+)*|(?i:nan|inf)(?!\w)))"
+    r"(?P<value>(?>[-+]?(?:(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?(?:[.,:_-]\d+)*|(?i:nan|inf)(?!\w))))"
+    r"(?! ?(?:[mun]?s|secs?|seconds?|min|minutes?|h|hours?)\b(?! *[:=]))"
 )
+DURATION = re.compile(r"(?i)(?<![a-z])(((run|wall|cpu)?time|duration)s?|took|elapsed|sec(ond)?s?)(?![a-z\d])")
 LEAST_LINES = 3
 NOT_CODE = re.compile(r"(^|/)(\.|tests?/|test_|docs?/|build/|setup\.py|conftest\.py)")
 # `python src/run.py`, `python -m src.run`.
@@ -116,6 +118,8 @@ def printed_in(regex: RegexValue, text: str) -> Printed:
     """Raises SuperError."""
     try:
         found = [(name, read(value or "")) for name, value in named_values(regex, text)]
+        if regex.pattern == PATTERN:
+            found = [(name, value) for name, value in found if not DURATION.search(name)]
         has_block = bool(regex.block and next(matches(regex.block, text), None))
     except TimeoutError:
         raise SuperError("the search for values takes too long: simplify --pattern and --block") from None

@@ -11,6 +11,7 @@ from importlib import import_module
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from pytest_super.functions.defining import flat
 from pytest_super.functions.definitions import definitions, find
 from pytest_super.functions.source import PythonSource, codec, parsed
 from pytest_super.functions.splicing import ENCODINGS
@@ -70,8 +71,8 @@ def acts(name: str, original: bytes, changed: bytes, targets: Iterable[str]) -> 
     bodies = [find(theirs, one.partition("@")[0], known).node for one in targets]
     whole, before = list(with_inner(theirs.tree)), list(with_inner(ours.tree))
     # What a body needs is taken over with it.
-    helpers = (node for node in theirs.tree.body if isinstance(node, HELPERS)) if targets else ()
-    old = {ast.dump(node) for node in ours.tree.body}
+    helpers = (node for node in flat(theirs.tree.body) if isinstance(node, HELPERS)) if targets else ()
+    old = {ast.dump(node) for node in flat(ours.tree.body)}
     fresh = [node for node in helpers if ast.dump(node) not in old]
     within = [tree for node in (*bodies, *fresh) for tree in with_inner(node)]
     names, names_before = names_in(whole), names_in(before)

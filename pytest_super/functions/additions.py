@@ -7,13 +7,7 @@ from collections import defaultdict
 from typing import TYPE_CHECKING
 
 from pytest_super.functions.comparison import are_equal
-from pytest_super.functions.defining import (
-    bound_names,
-    global_names,
-    is_constant,
-    is_harmless_function,
-    is_new,
-)
+from pytest_super.functions.defining import Import, Scope, bound_by, bound_names, flat, global_names, is_new
 from pytest_super.functions.definitions import Function
 from pytest_super.functions.edits import Edit, indented, with_ends
 from pytest_super.functions.spans import first_line, leading
@@ -24,14 +18,13 @@ if TYPE_CHECKING:
     from pytest_super.functions.comparison import Lists
     from pytest_super.functions.source import PythonSource
 
-Import = ast.Import | ast.ImportFrom
-
 
 class Additions:
     """Compares a changed file with its original, and takes over what is new and only defines.
 
-    These are imports, functions and assignments of constants at the top level, and methods of a class that
-    has a target. Their names must be new to the file and to Python, and executing them must call nothing.
+    These are imports, functions and assignments of constants at the top level, also below `if` and `try`, and
+    methods of a class that has a target. Their names must be new to the file and to Python, and `Scope` says
+    what executing them can call.
     """
 
     def __init__(
@@ -48,10 +41,12 @@ class Additions:
         self.edits: list[Edit] = []
         """They insert what is taken over."""
         self._ours, self._theirs, self._targets, self._lists = ours, theirs, targets, lists
-        self._used, self._bound = global_names(ours, targets)
+        self._used = global_names(ours, targets)
         self._attributes = {one.attr for one in ast.walk(ours.tree) if isinstance(one, ast.Attribute)}
-        self._imports = [part for one in ours.tree.body if isinstance(one, Import) for part in parts_of(one)]
+        imports = (one for one in flat(ours.tree.body) if isinstance(one, Import))
+        self._imports = [part for one in imports for part in parts_of(one)]
         self._imported = {name: full for one in self._imports for name, full in full_names(one)}
+        self._scope = Scope(self._imported)
         self._read_module()
 
     def _read_module(self) -> None:
@@ -103,7 +98,7 @@ class Additions:
         for node in other.body:
             if self._recognised(node, own.body, 0, outer) is not None or is_text(node):
                 continue
-            if isinstance(node, Function) and is_new(node.name, known) and self._only_defines(node):
+            if isinstance(node, Function) and is_new(node.name, known) and self._scope.defines(node):
                 methods.append(node)
                 self.taken.append(f"{outer}{node.name}")
             else:
@@ -115,34 +110,32 @@ class Additions:
 
     def _definition(self, node: ast.stmt) -> ast.stmt | None:
         """The part of a new statement that is taken over."""
+        parts = parts_of(node) if isinstance(node, Import) else [node]
+        new = [one for one in parts if not any(are_equal(one, own, {}) for own in self._imports)]
+        taken = [one for one in new if self._takes(one)]
         if isinstance(node, Import):
-            return self._import(node)
-        names = bound_names(node)
-        is_definition = self._only_defines(node) if isinstance(node, Function) else is_constant(node)
-        if names and is_definition and all(is_new(one, self._used) for one in names):
-            self.taken += names
-            return node
-        if not is_text(node):
-            self.left_out.append(called(node))
-        return None
+            names = [alias for one in taken if isinstance(one, Import) for alias in one.names]
+            return type(node)(**{**dict(ast.iter_fields(node)), "names": names}) if names else None
+        return node if taken else None
 
-    def _only_defines(self, node: Function) -> bool:
-        return is_harmless_function(node, self._imported, self._bound)
-
-    def _import(self, node: Import) -> ast.stmt | None:
-        taken = []
-        for part in parts_of(node):
-            if any(are_equal(part, own, {}) for own in self._imports):
-                continue
-            if is_new_import(part, self._imported, self._used):
-                taken += part.names
-                self.taken += dict(full_names(part))
-                self._imported |= dict(full_names(part))
-            else:
-                self.left_out.append(ast.unparse(part))
-        if not taken:
-            return None
-        return type(node)(**{**dict(ast.iter_fields(node)), "names": taken})
+    def _takes(self, node: ast.stmt) -> bool:
+        """Whether it, with the statements in it, does nothing but bind names that are new."""
+        inner = list(flat([node]))
+        pairs = [pair for one in inner for pair in full_names(one)]
+        # What is taken over can come in another order, so that no name gets two meanings.
+        used = self._used.union(self.taken)
+        # `import scipy.stats` binds `scipy`, which can be there by another such import.
+        are_new = all(
+            is_new(name, used) for name, full in pairs if not full or self._imported.get(name) != full
+        )
+        takes = bool(pairs) and are_new and all(map(self._scope.defines, inner))
+        if takes:
+            self.taken += dict(pairs)
+            is_block = isinstance(node, ast.If | ast.Try)
+            self._imported |= {name: "" if is_block else full for name, full in pairs if is_block or full}
+        elif not is_text(node):
+            self.left_out.append(ast.unparse(node) if isinstance(node, Import) else called(node))
+        return takes
 
     def _insert(self, own: list[ast.stmt], place: int, statements: list[ast.stmt], indent: str) -> None:
         """Insert statements before one of the original, or at the end."""
@@ -203,23 +196,13 @@ def parts_of(node: Import) -> Iterator[Import]:
             yield ast.ImportFrom(node.module, [alias], node.level)
 
 
-def bound_by(alias: ast.alias) -> str:
-    return alias.asname or alias.name.partition(".")[0]
-
-
-def full_names(node: Import) -> Iterator[tuple[str, str]]:
-    """The names that an import binds, with what they mean."""
+def full_names(node: ast.stmt) -> Iterator[tuple[str, str]]:
+    """The names that a statement binds, with what they mean if it is an import."""
+    if not isinstance(node, Import):
+        yield from ((name, "") for name in bound_names(node))
+        return
     for alias in node.names:
         if isinstance(node, ast.ImportFrom):
             yield bound_by(alias), f"{'.' * node.level}{node.module}.{alias.name}"
         else:
             yield bound_by(alias), alias.name if alias.asname else alias.name.partition(".")[0]
-
-
-def is_new_import(part: Import, imported: dict[str, str], used: set[str]) -> bool:
-    (alias,) = part.names
-    if isinstance(part, ast.ImportFrom) and (alias.name == "*" or part.module == "__future__"):
-        return False
-    # `import scipy.stats` binds `scipy`, which can be there by another such import.
-    is_there = dict(full_names(part)).items() <= imported.items()
-    return is_there or is_new(bound_by(alias), used)

@@ -56,7 +56,8 @@ def _functions(tree: ast.Module) -> Iterator[Definition]:
 
 
 def is_overload(node: Function) -> bool:
-    return any(last_name(one) in OVERLOADS for one in node.decorator_list)
+    # The `overload(f)` of numba, which is called, decorates the only body.
+    return any(last_name(one) in OVERLOADS for one in node.decorator_list if not isinstance(one, ast.Call))
 
 
 def last_name(expression: ast.expr) -> str:

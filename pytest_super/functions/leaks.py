@@ -30,7 +30,10 @@ MOST_NUMBERS = 10
 LARGEST_TEXT = 4 * 2**20
 OLD_FOLDERS = frozenset({".git", ".hg", ".svn", "__pycache__", ".ipynb_checkpoints"})
 OLD = "it can contain the original code: a history, a copy, or a compiled form"
-_BACKUP = re.compile(r".*(\.orig|\.bak|\.old|\.rej|~|\.py[co]|\.patch|\.diff| copy.*)", re.IGNORECASE)
+# A backup of a file of another kind, such as `pyproject.toml.orig`, has no code.
+_BACKUP = re.compile(
+    r"(?i)([^.]*|.*\.(py\w?|ipynb))(\.(orig|bak|old|rej)|~)|.*(\.(py[co]|patch|diff)| copy.*)"
+)
 _TOKEN = re.compile(r"\w+|[^\w\s]")
 _COMMENT = re.compile(r"^\s*#.*$", re.MULTILINE)
 

@@ -24,6 +24,8 @@ def by_file(targets: Iterable[str]) -> dict[str, list[str]]:
         place = PurePosixPath(path)
         if place.is_absolute() or ".." in place.parts:
             raise SuperError(f"`{target}`: the path must be relative to the folder and inside it")
+        if place.suffix == ".ipynb":
+            raise SuperError(f"`{target}`: a notebook cannot be masked: write its functions to a .py file")
         names[str(place)].append(name)
     return dict(names)
 

@@ -63,7 +63,6 @@ class Grader:
                 make_ready(kernel)
             else:
                 self._put_collected(kernel, collected)
-            self._put_hidden(kernel)
             return self._run_all(kernel)
         except SandboxLostError as lost:
             return self.failed(f"the sandbox of the grader was lost: {lost.detail}")
@@ -85,9 +84,9 @@ class Grader:
                 kernel.files.remove(inside(kernel, name))
         kernel.files.unpack(collected.archive, kernel.workdir)
 
-    def _put_hidden(self, kernel: Kernel) -> None:
+    def _put_hidden(self, kernel: Kernel, command: GradedCommand) -> None:
         """Last, so that nothing that the agent has written stands in their place."""
-        targets = {placed(target, self._base): source for target, source in self._grade.files.items()}
+        targets = {placed(target, self._base): source for target, source in command.files.items()}
         for path in targets:
             kernel.files.remove(inside(kernel, path))
         with tempfile.TemporaryDirectory() as folder:
@@ -107,6 +106,7 @@ class Grader:
         for command in self._grade.commands:
             # A command that did not end can still run.
             make_ready(kernel)
+            self._put_hidden(kernel, command)
             self._remove_results(kernel, command)
             values += values_of(command, self._run(kernel, command), read)
         return values

@@ -83,14 +83,15 @@ def place_name(name: str, place: tuple[str | int, ...]) -> str:
 
 
 def is_right(found: Any, wanted: Any, check: Check) -> bool:
-    """Numbers within `max(rel * |wanted|, abs)`, texts without surrounding blanks, others only if equal.
+    """Numbers within `max(rel * |wanted|, abs)`, texts without blanks around them, others only if equal.
 
     `wanted` is a leaf.
     """
     if is_number(wanted):
         return is_number(found) and is_near(found, wanted, check)
-    if isinstance(wanted, str):
-        return isinstance(found, str) and found.strip() == wanted.strip()
+    if isinstance(wanted, str) and isinstance(found, str):
+        one, other = found.strip(), wanted.strip()
+        return one.casefold() == other.casefold() if check.ignore_case else one == other
     return type(found) is type(wanted) and bool(found == wanted)
 
 

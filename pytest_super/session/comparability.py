@@ -175,7 +175,9 @@ def text_of_paper(task: Task) -> str:
 
 
 def hidden_files(task: Task) -> dict[str, str]:
-    files = task.grade.files if task.grade else {}
+    files = dict(task.grade.files) if task.grade else {}
+    for one in task.experiments:
+        files |= {f"{one.name}: {inside}": path for inside, path in one.files.items()}
     return {inside: digest_of_file(task.folder / path) for inside, path in files.items()}
 
 

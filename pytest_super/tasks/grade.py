@@ -122,6 +122,8 @@ class Check(FieldModel):
     """The largest relative difference between a right number and the expected one."""
     abs: NotNegative = 0.0
     """The largest absolute one; the larger of the two counts."""
+    ignore_case: bool = False
+    """Whether upper and lower case of an expected text are equal. Blanks around a text never count."""
     interval: (
         Annotated[list[float], Field(min_length=2, max_length=2), AfterValidator(check_interval)] | None
     ) = None
@@ -176,7 +178,7 @@ class Check(FieldModel):
     def expecting(self, value: Any) -> Check:
         """The same check of another value."""
         fields = self.model_dump(
-            include={"name", "json_", "regex", "number", "rel", "abs"}, exclude_unset=True
+            include={"name", "json_", "regex", "number", "rel", "abs", "ignore_case"}, exclude_unset=True
         )
         return Check(**fields, expected=value)
 
@@ -200,13 +202,13 @@ class Check(FieldModel):
 
     @model_validator(mode="after")
     def check_bounds(self) -> Self:
-        given = {name for name in ("expected", "interval", "rel", "abs") if name in self.model_fields_set}
+        given = {"expected", "interval", "rel", "abs", "ignore_case"} & self.model_fields_set
         if given and not self.has_value:
             raise ValueError(f"with {self.source} takes no {' and no '.join(sorted(given))}")
         if {"expected", "interval"} <= given:
             raise ValueError("takes one of expected, interval")
-        if given & {"rel", "abs"} and "expected" not in given:
-            raise ValueError("needs `expected` with rel and abs")
+        if given & {"rel", "abs", "ignore_case"} and "expected" not in given:
+            raise ValueError("needs `expected` with rel, abs and ignore_case")
         return self
 
 
@@ -218,6 +220,9 @@ class GradedCommand(FieldModel):
     result: Annotated[list[Check], Field(min_length=1)]
     timeout: Seconds = 600.0
     """How long the command can run."""
+    files: dict[SandboxPath, RelativePath] = {}
+    """Files and folders that only the grader gets: where they are put, and where they are, relative to the
+    task file."""
 
     @property
     def checks(self) -> list[Check]:
@@ -250,9 +255,6 @@ class Grade(GradedCommand):
         | None
     ) = None
     """The files and folders that come out of the agent's sandbox; required unless `where` is `same`."""
-    files: dict[SandboxPath, RelativePath] = {}
-    """Files and folders that only the grader gets: where they are put, and where they are, relative to the
-    task file."""
     where: Literal["fresh", "same"] = "fresh"
     """`same` is the agent's own sandbox, with the processes that it left, which can deceive the grader."""
     sandbox: SandboxSpec | None = None

@@ -173,6 +173,7 @@ class Experiment(GradedCommand):
             name=f"{self.name} varied{number}",
             command=variation.command,
             timeout=self.timeout,
+            files=self.files,
             result=[checks[name].expecting(value) for name, value in variation.expected.items()],
         )
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from pytest_super.errors import TaskFileError
 from pytest_super.tasks.combinations import function_ids
+from pytest_super.tasks.paper import files_of
 from pytest_super.tasks.solution import read_solution
 from pytest_super.tasks.task import TASK_SUFFIX
 from pytest_super.words import did_you_mean
@@ -15,6 +16,7 @@ from pytest_super.words import did_you_mean
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from pytest_super.tasks.grade import GradedCommand
     from pytest_super.tasks.task import Task
 
 # Sources that only a compiler reads.
@@ -151,40 +153,42 @@ def broken_path(task: Task, folder: Path) -> Broken:
 def broken_grade(task: Task, folder: Path) -> Broken:
     """The hidden files exist, where the agent cannot read them."""
     tree = folder / task.repository.path if task.repository and task.repository.path else None
-    for target, source in (task.grade.files if task.grade else {}).items():
-        place = ("grade", "files", target)
-        files = [folder / source, *(folder / source).rglob("*")]
-        if not files[0].exists():
-            yield place, f"there is no file {folder / source}"
-        elif odd := [one for one in files if not (one.is_file() or one.is_dir())]:
-            yield place, f"{odd[0]} is not a regular file"
-        elif tree and is_inside(folder / source, tree):
-            yield place, f"{folder / source} is in the repository's folder, where the agent could read it"
+    for holder, command, _ in graders(task):
+        for target, source in command.files.items():
+            place = (*holder, "files", target)
+            files = [folder / source, *(folder / source).rglob("*")]
+            if not files[0].exists():
+                yield place, f"there is no file {folder / source}"
+            elif odd := [one for one in files if not (one.is_file() or one.is_dir())]:
+                yield place, f"{odd[0]} is not a regular file"
+            elif tree and is_inside(folder / source, tree):
+                yield place, f"{folder / source} is in the repository's folder, where the agent could read it"
+
+
+def graders(task: Task) -> Iterator[tuple[tuple[str | int, ...], GradedCommand, list[str]]]:
+    """Each command that grades, with its place, and what is collected for it."""
+    if task.grade is not None:
+        yield ("grade",), task.grade, task.grade.collect if isinstance(task.grade.collect, list) else []
+    for index, experiment in enumerate(task.experiments):
+        yield ("experiments", index), experiment, files_of(task.functions)
 
 
 def covered_files(task: Task, _folder: Path) -> Broken:
     """Collected files are put in place first. Then results are removed, and hidden files put there."""
-    grade = task.grade
-    if grade is None:
-        return
-    collected = grade.collect if isinstance(grade.collect, list) else []
-    for target in grade.files:
-        for path in collected:
-            if PurePosixPath(path).is_relative_to(target):
-                yield ("grade", "files", target), f"{target} would replace {path}, which is collected"
-    for index, check in enumerate(grade.result):
-        place = ("grade", "result", index)
-        for path in collected:
-            if check.file is not None and PurePosixPath(path).is_relative_to(check.file):
-                yield (
-                    place,
-                    f"{check.file} is removed before the command runs, and with it {path} of `collect`",
-                )
-        if check.file in grade.files:
-            yield (
-                place,
-                f"{check.file} is also in `files`, so it is there even if the command does not write it",
-            )
+    for holder, command, collected in graders(task):
+        for target in command.files:
+            for path in collected:
+                if PurePosixPath(path).is_relative_to(target):
+                    yield (*holder, "files", target), f"{target} would replace {path}, which is collected"
+        for index, check in enumerate(command.result):
+            place = (*holder, "result", index)
+            for path in collected:
+                if check.file is not None and PurePosixPath(path).is_relative_to(check.file):
+                    gone = f"{check.file} is removed before the command runs"
+                    yield place, f"{gone}, and with it {path}, which is collected"
+            if check.file in command.files:
+                why = f"{check.file} is also in `files`, so it is there even if the command does not write it"
+                yield place, why
 
 
 def is_inside(path: Path, tree: Path) -> bool:
@@ -202,8 +206,8 @@ RULES: list[tuple[frozenset[str], Callable[[Task, Path], Broken]]] = [
         (("set", "category"), missing_category),
         (("solution",), broken_solution),
         (("repository",), broken_path),
-        (("grade", "repository"), broken_grade),
-        (("grade",), covered_files),
+        (("grade", "experiments", "repository"), broken_grade),
+        (("grade", "experiments", "functions"), covered_files),
         (("set", "functions", "experiments"), fields_of_sets),
         (("set", "repository"), missing_repository),
         (("functions", "experiments"), repeated_functions),

@@ -71,6 +71,12 @@ write(text + {CHEAT!r} + "\\nos._exit(0)\\n")""",
 write(text + "def late():\\n    " + {CHEAT!r} + "\\nimport atexit\\natexit.register(late)\\n")""",
     "a decorator that runs code": f"""\
 write(text + "def cheat(function):\\n    " + {CHEAT!r} + "\\n    os._exit(0)\\n@cheat\\ndef helper(): pass\\n")""",
+    "a cache that is given the function to call": f"""\
+write("from functools import lru_cache\\n" + text + "def cheat(function):\\n    " + {CHEAT!r} + "\\n    os._exit(0)\\n@lru_cache(cheat)\\ndef helper(): pass\\n")""",
+    "a call of a name that also means an import": f"""\
+write("from math import log\\n" + text + "def log(x):\\n    " + {CHEAT!r} + "\\n    os._exit(0)\\nX = log(1)\\n")""",
+    "a call of a name whose import fails": f"""\
+write("try:\\n    import missing\\n    from math import log\\nexcept ImportError:\\n    def log(x):\\n        " + {CHEAT!r} + "\\n        os._exit(0)\\nX = log(1)\\n" + text)""",
     "a decorator on the masked function": f"""\
 write("def cheat(function):\\n    " + {CHEAT!r} + "\\n    os._exit(0)\\n" + text.replace("def mean", "@cheat\\ndef mean"))""",
     "a default argument that runs code": f"""\

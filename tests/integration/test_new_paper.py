@@ -233,6 +233,32 @@ def test_the_last_value_of_a_name_is_proposed_only_if_all_of_it_is_a_number(fold
     assert found == {**numbers, "big": 1000, "inference y": 2}
 
 
+def test_a_package_below_src_is_the_repositorys_own(folder: Path) -> None:
+    package = folder / "project/src/stats_of"
+    package.mkdir(parents=True)
+    (package / "__init__.py").write_text(CODE)
+    (folder / "project/run.py").write_text(RUN.replace("stats", "stats_of"))
+    new("--command 'python run.py mean'")
+    assert written(folder)["sandbox"] == {"env": {"PYTHONPATH": "src"}}
+    assert written(folder)["functions"][0]["target"] == "src/stats_of/__init__.py::Mean.of"
+    # A package of this name is none that is below it.
+    (folder / "project/src/__init__.py").touch()
+    new("--command 'PYTHONPATH=src python run.py mean' --force")
+    assert "sandbox" not in written(folder)
+
+
+def test_no_duration_is_proposed_unless_a_pattern_names_it(folder: Path) -> None:
+    times = "fit_time: 1.5\nSeconds = 3\nElapsed time: 2.25\nfit took: 3.2 s\nepoch: 12.5ms\nall: 4 min"
+    kept = "timeless: 2, 1 sample: 5 min: 3 times2: 6"
+    (folder / "project/run.py").write_text(f"{RUN}print({f'{times}{chr(10)}{kept}'!r})\n")
+    new("--command 'python run.py mean'")
+    results = written(folder)["experiments"][0]["result"]
+    found = {name for one in results for name in one["expected"]}
+    assert found == {"mean", "noise", "none", "version", "timeless", "sample", "min", "times2"}
+    new("--command 'python run.py mean' --force --pattern '(?P<name>fit_time): (?P<value>.*)'")
+    assert written(folder)["experiments"][0]["result"][0]["expected"] == {"fit_time": 1.5}
+
+
 def test_numbers_without_a_blank_between_them_are_redacted(folder: Path) -> None:
     (folder / "paper.md").write_text("Total and gain are 9.75,2x. (3.25,9.75)\n")
     new("--command 'python run.py mean' --command 'python run.py total' --paper paper.md")

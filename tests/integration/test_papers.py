@@ -478,6 +478,39 @@ def test_files_that_import_each_other_are_masked_and_graded(project: pytest.Pyte
     assert all(row["solved"] for row in rows.values()), rows
 
 
+# The tests of a set that masks code: they are in the sandbox only when it is graded.
+TESTS = """\
+import stats
+
+def test_mean():
+    assert stats.mean([1, 2, 6]) == 3
+"""
+FINDS_TESTS = """\
+import pathlib
+path = pathlib.Path("project/stats.py")
+stub = 'raise NotImplementedError("this function is masked")'
+right = "return sum(values) / len(values)"
+path.write_text(path.read_text().replace(stub, "return 0" if list(pathlib.Path().rglob("test_*")) else right))
+"""
+
+
+def test_the_hidden_files_of_an_experiment_are_there_only_when_it_is_graded(project: pytest.Pytester) -> None:
+    (project.mkdir("hidden") / "check.py").write_text(TESTS)
+    experiment = {
+        "name": "tests",
+        "command": "python -m pytest -q -p no:cacheprovider --junitxml=report.xml tests",
+        "files": {"tests/test_stats.py": "hidden/check.py"},
+        "result": [{"junit": "report.xml"}],
+    }
+    write(project.path, experiments=[experiment])
+    (project.path / "cell.py").write_text(FINDS_TESTS)
+    item = "stats.task.yaml::2205.00048_0"
+    row = run(project, "agents:Writes", item)["0"]
+    assert row["solved"], row["graded"]
+    assert [value["score"] for value in row["graded"]] == [1.0]
+    assert not run(project, "agents:Nothing", item)["0"]["solved"]
+
+
 @pytest.mark.slow
 def test_stored_items_are_scored_and_graded_again(project: pytest.Pytester) -> None:
     run(project, "gold", "stats.task.yaml", "--super-n=2")

@@ -167,6 +167,17 @@ def test_functions_that_the_experiments_need_are_valid(code: Path) -> None:
 
 
 @pytest.mark.long
+def test_hidden_files_are_there_in_each_run(code: Path) -> None:
+    (code.parent / "hidden.py").write_text(
+        "import stats\nassert stats.mean([1, 2, 6]) == 3\nprint('mean = 3')\n"
+    )
+    hidden = {"name": "hidden", "command": "python check.py", "files": {"check.py": "hidden.py"}}
+    experiments = [{**hidden, "result": [value("mean", expected=3)]}]
+    _, data = verify(code, ["mean", "total"], status=0, experiments=experiments)
+    assert verdicts(data) == {"mean": "valid", "total": "valid"}
+
+
+@pytest.mark.long
 def test_each_verdict_has_its_evidence(code: Path) -> None:
     names = ["mean", "unused", "tolerated", "first"]
     printed, data = verify(code, names, MEAN, status=1)
@@ -191,8 +202,12 @@ def test_each_verdict_has_its_evidence(code: Path) -> None:
 
 @pytest.mark.slow
 def test_gold_that_fails_makes_no_function_valid(code: Path) -> None:
-    printed, data = verify(code, ["mean"], value("mean", expected=4), status=1)
+    runs = code.parent / "runs"
+    command = f"echo >> {runs}; python run.py"
+    printed, data = verify(code, ["mean"], value("mean", expected=4), command=command, status=1)
     assert verdicts(data) == {"mean": "gold_fails"}
+    # Stubs and variations would show nothing.
+    assert len(runs.read_text()) == 2
     log = ".super/verify/papers/paper/gold-0.log"
     assert f"gold_fails paper: in 2 gold runs ({log}): run: mean is 3.125, not 4" in printed
     assert "mean = 3.125\n" in (code.parent / log).read_text()
@@ -201,13 +216,15 @@ def test_gold_that_fails_makes_no_function_valid(code: Path) -> None:
 @pytest.mark.slow
 def test_an_experiment_whose_gold_fails_says_nothing_of_the_functions_that_it_needs(code: Path) -> None:
     (code / "run.py").write_text("import absent\n")
+    runs = code.parent / "runs"
     whole = {"name": "whole", "command": "python -c 'import stats; print(\"first =\", stats.first([2]))'"}
     experiments = [
-        {"name": "run", "command": "python run.py", "result": [MEAN]},
+        {"name": "run", "command": f"echo >> {runs}; python run.py", "result": [MEAN]},
         {**whole, "result": [FIRST]},
     ]
     _, data = verify(code, ["mean", "first"], experiments=experiments, status=1)
     assert set(verdicts(data).values()) == {"gold_fails"}
+    assert len(runs.read_text()) == 2
     texts = [(one["kind"], one["text"].rpartition(": ")[2]) for one in data["findings"]]
     assert texts == [
         ("gold_fails", "No module named 'absent'"),

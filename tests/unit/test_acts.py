@@ -92,7 +92,7 @@ def test_graded_code_outside_of_bodies_can_end_a_program_but_not_without_its_cle
 
 def test_what_a_body_needs_is_read_with_it() -> None:
     original = b"def f():\n    pass\n"
-    known = b"import sys\nKNOWN = [3.1416]\ndef stop():\n    sys.exit(0)\n\n"
+    known = b"import sys\nKNOWN = [3.1416]\nif sys:\n    def stop():\n        sys.exit(0)\n"
     code = known + b"def f():\n    return KNOWN[0], stop()\n"
     found = acts_of("a.py", original, code, ["f"])
     assert [act.text for act in found.ends] == ["calls sys.exit"]

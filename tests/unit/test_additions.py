@@ -63,6 +63,9 @@ def added(text: str) -> Spliced:
         ("async def helper():\n    pass", ["helper"]),
         ("@lru_cache(maxsize=None)\ndef helper(n): return n", ["helper"]),
         ("import functools as ft\n@ft.cache\ndef helper(n): return n", ["ft", "helper"]),
+        ("import re\nWORD = re.compile('a+')", ["re", "WORD"]),
+        ("STOP = 'a an the'.split()", ["STOP"]),
+        ("LOSSES = {'l1': lambda x: abs(x), 'l2': lambda x: x**2}", ["LOSSES"]),
         # It is a name inside of a function of the original.
         ("def count(): return 1", ["count"]),
     ],
@@ -80,6 +83,8 @@ def test_what_only_defines_a_new_name_is_taken_over(text: str, names: list[str])
         ("import atexit\natexit.register(print, 1)", "line 9"),
         ("@print\ndef helper(): pass", "helper"),
         ("@lru_cache(print(1))\ndef helper(): pass", "helper"),
+        ("@lru_cache(print)\ndef helper(): pass", "helper"),
+        ("@lru_cache(lambda one: print(1))\ndef helper(): pass", "helper"),
         ("def helper(x=print(1)): pass", "helper"),
         ("def helper(*, x=print(1)): pass", "helper"),
         ("def helper(x: print(1)): pass", "helper"),
@@ -94,6 +99,8 @@ def test_what_only_defines_a_new_name_is_taken_over(text: str, names: list[str])
         ("import os.path as os", "import os.path as os"),
         ("from evil import total", "from evil import total"),
         ("from evil import *", "from evil import *"),
+        ("if True:\n    from evil import *", "line 8"),
+        ("from __future__ import division", "from __future__ import division"),
         ("def sum(values): return 3.0", "sum"),
         ("len = 3", "len"),
         ("Base = object", "Base"),
@@ -102,8 +109,10 @@ def test_what_only_defines_a_new_name_is_taken_over(text: str, names: list[str])
         ("X = print(1)", "X"),
         ("X = [print(n) for n in range(3)]", "X"),
         ("X = (Y := 1)", "X"),
+        ("X = total([1])", "X"),
+        ("X = lambda one=print(1): one", "X"),
+        ("X = 2 * print(1)", "X"),
         ("X = f'{print(1)}'", "X"),
-        ("X = 9**9**9", "X"),
         ("X: print(1) = 1", "X"),
         ("os.environ['X'] = '1'", "line 8"),
         ("os.path = None", "line 8"),
@@ -111,7 +120,12 @@ def test_what_only_defines_a_new_name_is_taken_over(text: str, names: list[str])
         ("LIMIT += 1", "line 8"),
         ("del LIMIT", "line 8"),
         ("for NEW in [1]: pass", "line 8"),
-        ("if True:\n    NEW = 1", "line 8"),
+        ("if print(1):\n    NEW = 1", "line 8"),
+        ("if True:\n    NEW = 1\n    print(1)", "line 8"),
+        ("if True:\n    LIMIT = 1", "line 8"),
+        ("try:\n    import evil as json\nexcept ImportError:\n    import json", "line 8"),
+        ("try:\n    import evil\nexcept ImportError as json:\n    pass", "line 8"),
+        ("try:\n    import evil\nexcept print(1):\n    pass", "line 8"),
         ("global LIMIT", "line 8"),
     ],
 )
@@ -122,6 +136,23 @@ def test_anything_else_is_left_out_and_named(text: str, left_out: str) -> None:
     without = [name for name in found.taken if name != "atexit"]
     assert without == []
     assert b"print(1)" not in found.data
+
+
+@pytest.mark.parametrize(
+    ("text", "left_out"),
+    [
+        ("import math\nmath = os\nX = math.system('')", ["math"]),
+        ("math = os\nX = math.system('')", ["X"]),
+        ("def cache(one): return one\nfrom functools import cache\n@cache\ndef helper(): pass", ["helper"]),
+        ("try:\n    import math\nexcept ImportError:\n    math = os\nX = math.system('')", ["X"]),
+        ("def evil(): return 1\nX = evil()", ["X"]),
+        # Operators of some libraries' objects run commands.
+        ("from commands import run, ls\nX = ls & run", ["X"]),
+        ("if True:\n    from commands import run, ls\nX = ls & run", ["X"]),
+    ],
+)
+def test_no_name_with_another_meaning_is_called(text: str, left_out: list[str]) -> None:
+    assert set(left_out) <= set(added(text).left_out)
 
 
 def test_new_methods_of_the_class_of_a_masked_one_are_taken_over() -> None:

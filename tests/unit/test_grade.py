@@ -65,7 +65,11 @@ def errors_of(folder: Path, **grade: Any) -> str:
         ({"result": [{}]}, "`grade.result[0]` needs exactly one of exit, junit, json, regex, number"),
         ({"result": [{"exit": 0, "number": "n"}]}, "`grade.result[0]` needs exactly one of exit, junit"),
         ({"result": [{"exit": 0, "expected": 1}]}, "`grade.result[0]` with exit takes no expected"),
-        ({"result": [{"number": "n", "rel": 1}]}, "`grade.result[0]` needs `expected` with rel and abs"),
+        (
+            {"result": [{"number": "n", "rel": 1}]},
+            "`grade.result[0]` needs `expected` with rel, abs and ignore_case",
+        ),
+        ({"result": [{"exit": 0, "ignore_case": True}]}, "`grade.result[0]` with exit takes no ignore_case"),
         (
             {"result": [{"number": "n", "expected": 1, "interval": [0, 1]}]},
             "`grade.result[0]` takes one of expected, interval",
@@ -134,7 +138,10 @@ def test_a_mistake_in_a_grader_is_told(tmp_path: Path, grade: dict[str, Any], me
 @pytest.mark.parametrize(
     ("grade", "message"),
     [
-        ({"result": [{"number": "a.py"}]}, "a.py is removed before the command runs, and with it a.py of"),
+        (
+            {"result": [{"number": "a.py"}]},
+            "a.py is removed before the command runs, and with it a.py, which is collected",
+        ),
         (
             {"collect": ["out/a.py"], "result": [{"json": {"file": "out"}}]},
             "out is removed before the command",
@@ -416,6 +423,22 @@ def test_the_last_match_counts_as_a_number_or_as_the_expected_text() -> None:
     assert scores({**check, "expected": 0.75}, output=output) == [1.0]
     assert scores({**check, "expected": "0.75"}, output=output) == [1.0]
     assert scores({**check, "expected": "0.1"}, output=output) == [0.0]
+
+
+@pytest.mark.parametrize(
+    ("found", "scores_of_both"),
+    [(" Trending UP\n", (0.0, 1.0)), ("trending up", (1.0, 1.0)), ("up", (0.0, 0.0))],
+)
+def test_a_text_is_compared_without_blanks_around_it_and_if_stated_without_case(
+    found: str, scores_of_both: tuple[float, float]
+) -> None:
+    for source in ({"regex": {"pattern": "(?s)is (.*)"}}, {"json": {"file": "o", "pointer": "/0"}}):
+        check = {**source, "expected": "trending up "}
+        both = [
+            scores(one, json.dumps([found]), output=f"is {found}")
+            for one in (check, {**check, "ignore_case": True})
+        ]
+        assert both == [[one] for one in scores_of_both]
 
 
 def named(regex: dict[str, Any], expected: dict[str, Any], output: str) -> list[GradedValue]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import gc
 import inspect
+import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
@@ -177,6 +178,9 @@ def o(x: int) -> int: ...
 @typing.overload
 def o(x: str) -> str: ...
 def o(x): return x
+
+@numba.extending.overload(o)
+def typed(x): return lambda x: x
 """
 
 
@@ -193,6 +197,7 @@ def o(x): return x
         ("g#2", "return 4"),
         ("h", "return 5"),
         ("o", "return x"),
+        ("typed", "return lambda x: x"),
     ],
 )
 def test_names_are_qualified_and_counted(target: str, lost: str | None) -> None:
@@ -203,6 +208,26 @@ def test_names_are_qualified_and_counted(target: str, lost: str | None) -> None:
         new = masked(NESTED, target)
         assert NESTED.count(lost) - new.count(lost) == 1
         assert new.count(STUB) == 1
+
+
+@pytest.mark.parametrize(
+    ("minor", "line"),
+    [
+        (12, "def g[T](x: T): pass"),
+        (12, "type Pair = tuple"),
+        (12, """x = f'{", ".join(['a'])}'"""),
+        (13, "class A[T = int]: pass"),
+        (14, "x = t'{y}'"),
+        (14, "try: pass\nexcept KeyError, ValueError: pass"),
+    ],
+)
+def test_code_for_a_newer_python_is_named_as_such(minor: int, line: str) -> None:
+    if sys.version_info >= (3, minor):
+        pytest.skip("this Python knows it")
+    with pytest.raises(
+        SourceError, match=r"file\.py:\d+: it seems to need Python 3\.1[2-4], newer than that"
+    ):
+        masked(f"{line}\ndef f(): return 1\n", "f")
 
 
 def test_the_order_of_targets_does_not_matter_and_a_repetition_neither() -> None:
@@ -221,7 +246,7 @@ REFUSED = {
     "docstring only": ("f", "def f(): 'Say so.'", "it has no body"),
     "abstract": ("f", "class A:\n @abc.abstractmethod\n def f(self): return 1", "it is abstract"),
     "raises": ("f", "def f(): raise ValueError", "it does nothing but raise"),
-    "Python 2": ("f", "def f():\n    print 'x'\n", "file.py:2: it is written in Python 2"),
+    "Python 2": ("f", 'def f():\n    print "It isn\'t"\n', "file.py:2: it is written in Python 2"),
     "syntax": ("f", "def f():\n    return (\n", "file.py:2: it cannot be parsed: '(' was never closed"),
     "encoding": ("f", "# coding: klingon\n", "file.py: it cannot be parsed: unknown encoding"),
 }
@@ -386,6 +411,7 @@ def test_without_an_output_the_folder_itself_is_changed(repository: Path) -> Non
 @pytest.mark.parametrize(
     ("target", "message"),
     [
+        ("b.ipynb::g", "a notebook cannot be masked: write its functions to a .py file"),
         ("b.py", "write a target as path/to/file.py::Class.method"),
         ("/b.py::g", "must be relative to the folder"),
         ("src/../../b.py::g", "must be relative to the folder"),

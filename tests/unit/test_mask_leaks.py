@@ -85,6 +85,12 @@ def test_other_code_and_one_equal_line_are_no_leak(tmp_path: Path, text: str) ->
     assert leaks(tmp_path, {"other.py": text}) == []
 
 
+def test_only_backups_of_python_or_of_unknown_files_are_old_code(tmp_path: Path) -> None:
+    names = ["model.py.orig", "model.bak", "model.OLD", "model.pyx~", "a.ipynb.orig"]
+    others = ["pyproject.toml.orig", "README.md~", "setup.cfg.bak"]
+    assert [leak.path for leak in leaks(tmp_path, dict.fromkeys([*names, *others], ""))] == sorted(names)
+
+
 def test_the_command_reports_leaks_with_exit_status_1(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -122,6 +122,12 @@ def test_a_paper_is_one_task_of_its_file(tmp_path: Path) -> None:
         ),
         ({"experiments": [varied({"loss": 1})]}, "expects the same values with `python run.py 7`"),
         ({"experiments": [varied({})]}, "`experiments[0].vary[0].expected` should not be empty"),
+        ({"experiments": [experiment(files={"t.py": "gone.py"})]}, "there is no file "),
+        ({"experiments": [experiment(files={"t.py": "repo/t.py"})]}, "where the agent could read it"),
+        (
+            {"experiments": [experiment(files={"a.py": "t.py"})]},
+            "a.py would replace a.py, which is collected",
+        ),
         ({"functions": [{"target": "f", "sha256": DIGEST}]}, "is not a target"),
         ({"functions": [{"target": "../a.py::f", "sha256": DIGEST}]}, "inside it"),
         ({"functions": [{"target": "a.py::f"}]}, "`functions[0].sha256` is missing"),
@@ -140,6 +146,9 @@ def test_a_paper_is_one_task_of_its_file(tmp_path: Path) -> None:
     ],
 )
 def test_a_wrong_field_has_one_clear_message(tmp_path: Path, change: dict[str, Any], message: str) -> None:
+    (tmp_path / "repo").mkdir()
+    for name in ("t.py", "repo/t.py"):
+        (tmp_path / name).touch()
     said = errors(tmp_path, paper_data(**change))
     assert message in said
     assert "paper.task.yaml:" in said
@@ -202,6 +211,18 @@ def test_what_the_paper_states_changes_the_scoring_only_if_it_decides() -> None:
 
     assert digest_of(paper={"loss": 5}) == digest_of()
     assert digest_of(paper={"loss": 5}, graded_by="paper") != digest_of()
+
+
+def test_hidden_files_are_scoring_and_told_to_nobody(tmp_path: Path) -> None:
+    hidden = tmp_path / "secret.py"
+    hidden.write_text("1")
+    (task,) = load(tmp_path, paper_data(experiments=[experiment(files={"test_it.py": "secret.py"})]))
+    item = Items(task).item((0,))
+    before = scoring_of(item, BUILT_IN, "paper")
+    hidden.write_text("22")
+    assert scoring_of(item, BUILT_IN, "paper") != before
+    assert "test_it" not in str(public_part(item))
+    assert "secret" not in str(public_part(item))
 
 
 def test_other_sets_take_no_functions(tmp_path: Path) -> None:

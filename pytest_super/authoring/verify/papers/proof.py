@@ -6,7 +6,7 @@ Gold is proven for the paper and stubs for each function; the items of the paper
 from __future__ import annotations
 
 import random
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Literal, TypeAlias, get_args
 
 from pytest_super.authoring.verify.gold_run import EXIT as EXIT_LINE
@@ -32,9 +32,9 @@ if TYPE_CHECKING:
     from pytest_super.tasks.paper import Experiment
     from pytest_super.tasks.task import Task
 
-GOLD, SEEDS, EXIT, PROBES = "gold", "seeds", "exit", "probes"
+SEEDS, EXIT, PROBES = "seeds", "exit", "probes"
 Key: TypeAlias = "tuple[str, int]"
-"""What is run: GOLD or SEEDS and a seed, EXIT, PROBES and an experiment, a stub and a function."""
+"""What is run besides gold: SEEDS and a seed, EXIT, PROBES and an experiment, a stub and a function."""
 STUBS: tuple[Stub, ...] = get_args(Stub)
 Verdict: TypeAlias = Literal["valid", "gold_fails", "flaky", "not_executed", "insensitive"]
 
@@ -97,17 +97,20 @@ def prove(code: Originals, runs: Runs, *, epochs: int, logs: Path, sample: int |
     """
     paper = code.paper
     places = chosen_places(paper, sample)
-    trials = {**common_trials(code, epochs, logs), **stub_trials(code, places)}
+    gold = runs.all(gold_trials(code, epochs, logs))
+    # Of an experiment that fails anyway, no other run shows anything.
+    working = [one for one in paper.experiments if all(run.passed(one) for run in gold)]
+    code = replace(code, paper=paper.model_copy(update={"experiments": working}))
+    trials = {**common_trials(code, epochs, logs), **stub_trials(code, places)} if working else {}
     outcomes = dict(zip(trials, runs.all(trials.values()), strict=True))
-    gold = [outcome for (kind, _), outcome in outcomes.items() if kind == GOLD]
     seeded = [outcome for (kind, _), outcome in outcomes.items() if kind == SEEDS]
-    plain = unvaried(paper)
+    plain = unvaried(code.paper)
     texts = [*texts_of_task(paper), *repository_texts(code.folder)] if plain else []
     return PaperProof(
         paper=paper.id,
         gold_runs=len(gold),
         failures=failures_of(paper, gold),
-        exits_pass=outcomes[EXIT, 0].passes,
+        exits_pass=bool(working) and outcomes[EXIT, 0].passes,
         spreads=spreads_of(paper, gold),
         seeds=len(seeded),
         seed_spreads=spreads_of(paper, seeded),
@@ -115,30 +118,32 @@ def prove(code: Originals, runs: Runs, *, epochs: int, logs: Path, sample: int |
         disagreements=disagreements_of(paper),
         proposals=propose(plain, code.files, runs.all, texts),
         undescribed=[one.target for one in paper.functions if not (one.passage or one.description)],
-        functions=[prove_function(paper, place, outcomes, gold) for place in places],
+        functions=[prove_function(code.paper, place, outcomes, gold_verdict(gold)) for place in places],
     )
 
 
-def common_trials(code: Originals, epochs: int, logs: Path) -> dict[Key, Trial]:
-    paper, files = code.paper, code.files
-    everything = graded_commands(paper.experiments)
-    exiting = dict.fromkeys(files, EXIT_LINE)
-    gold: dict[Key, Trial] = {
-        (GOLD, seed): Trial(
+def gold_trials(code: Originals, epochs: int, logs: Path) -> list[Trial]:
+    return [
+        Trial(
             what="gold",
-            files=files,
-            commands=everything,
+            files=code.files,
+            commands=graded_commands(code.paper.experiments),
             seeds={"PYTHONHASHSEED": seed},
             log=logs / f"gold-{seed}.log",
         )
         for seed in range(epochs)
-    }
+    ]
+
+
+def common_trials(code: Originals, epochs: int, logs: Path) -> dict[Key, Trial]:
+    paper, files = code.paper, code.files
+    exiting = dict.fromkeys(files, EXIT_LINE)
     probes: dict[Key, Trial] = {
         (PROBES, index): Trial(what="probes", files=code.with_probes(), commands=[one], seeds=UNCOMPILED)
         for index, one in enumerate(paper.experiments)
     }
     exits = Trial(what="exits", files=exiting, commands=paper.experiments)
-    return {**gold, **seed_trials(paper, files, epochs, logs), **probes, (EXIT, 0): exits}
+    return {**seed_trials(paper, files, epochs, logs), **probes, (EXIT, 0): exits}
 
 
 def unvaried(paper: Task) -> list[Experiment]:
@@ -169,6 +174,7 @@ def stub_trials(code: Originals, places: Sequence[int]) -> dict[Key, Trial]:
             commands=[one for _, one in needing(paper, place)],
         )
         for place in places
+        if needing(paper, place)
         for stub in STUBS
     }
 
@@ -204,23 +210,19 @@ def chosen_places(paper: Task, sample: int | None) -> list[int]:
     return sorted(random.Random(paper.id).sample(places, sample))
 
 
-def prove_function(
-    paper: Task, place: int, outcomes: Mapping[Key, Outcome], gold: Sequence[Outcome]
-) -> FunctionProof:
+def prove_function(paper: Task, place: int, outcomes: Mapping[Key, Outcome], gold: Verdict) -> FunctionProof:
+    """`paper` has the experiments that gold passes."""
     needed_by = needing(paper, place)
     executed_by = [one.name for index, one in needed_by if place in outcomes[PROBES, index].executed]
-    # An experiment that fails anyway executes nothing after its failure.
-    working = [one for _, one in needed_by if all(run.passed(one) for run in gold)]
-    passing: list[str] = [stub for stub in STUBS if outcomes[stub, place].passes]
-    raising = outcomes["raise", place]
+    passing: list[str] = [stub for stub in STUBS if needed_by and outcomes[stub, place].passes]
     return FunctionProof(
         id=function_ids(paper)[place],
         target=paper.functions[place].target,
-        verdict=verdict_of(gold_verdict(gold), executed_by, passing),
+        verdict=verdict_of(gold, executed_by, passing),
         executed_by=executed_by,
-        not_executed_by=[one.name for one in working if one.name not in executed_by],
+        not_executed_by=[one.name for _, one in needed_by if one.name not in executed_by],
         passing_stubs=passing,
-        unaffected=[one.name for one in working if raising.passed(one)],
+        unaffected=[one.name for _, one in needed_by if outcomes["raise", place].passed(one)],
     )
 
 

@@ -116,7 +116,9 @@ class Outcome:
         return all(value.score == 1 for value in self.values)
 
     def passed(self, experiment: Experiment) -> bool:
-        return all(value.score == 1 for value in self.values if value.command == experiment.name)
+        """Whether it passed, and its variations if they were run."""
+        names = {experiment.name, *(one.label for one in experiment.varied_commands)}
+        return all(value.score == 1 for value in self.values if value.command in names)
 
 
 class Runs:
