@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from pytest_super.authoring.importing.autoexperiment.located import locate
 from pytest_super.authoring.importing.autoexperiment.needs import gpu_lines, gpu_words, missing_paths
 from pytest_super.authoring.importing.autoexperiment.records import (
-    EXPERIMENTS,
+    OWN,
+    TABLE,
     read_experiments,
     read_functions,
 )
@@ -73,8 +74,8 @@ def paper_files(folder: Path, report: PaperReport) -> dict[str, str | Path]:
 
 def require(folder: Path) -> None:
     missing = [name for name in ("functions.jsonl", CODE) if not (folder / name).exists()]
-    if not (folder / "experiments.jsonl").exists() and not (folder.parent / EXPERIMENTS).exists():
-        missing.append("experiments.jsonl")
+    if not (folder / OWN).exists() and not (folder.parent / TABLE).exists():
+        missing.append(OWN)
     if missing:
         raise ValueError(f"there is no {' and no '.join(missing)}")
 

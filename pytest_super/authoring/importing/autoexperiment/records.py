@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from pytest_super.authoring.importing.autoexperiment.report import PaperReport
 from pytest_super.authoring.rows import Row, content_of, read_rows
-from pytest_super.errors import SuperError
 from pytest_super.tasks.paper import FUNCTION_ID
 from pytest_super.words import named
 
@@ -19,8 +18,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 Fields = dict[str, Any]
-EXPERIMENTS = "mlrc_exps.csv"
-"""The experiments of all papers, next to the folders of the papers."""
+TABLE, OWN = "mlrc_exps.csv", "experiments.jsonl"
+"""The experiments of all papers, next to the folders of the papers; those of one paper, in its folder."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -73,7 +72,8 @@ class Records(Generic[Record]):
 
 def read_functions(folder: Path, report: PaperReport) -> Records[FunctionRecord]:
     """Raises SuperError if the file cannot be read."""
-    return read_records(folder / "functions.jsonl", "function", function_record, report)
+    rows = read_rows(folder / "functions.jsonl", "functions.jsonl")
+    return made_records(rows, "functions.jsonl", "function", function_record, report)
 
 
 def read_experiments(folder: Path, report: PaperReport) -> Records[ExperimentRecord]:
@@ -81,40 +81,22 @@ def read_experiments(folder: Path, report: PaperReport) -> Records[ExperimentRec
 
     Raises SuperError if the file cannot be read.
     """
-    table, own = folder.parent / EXPERIMENTS, folder / "experiments.jsonl"
-    rows = [row for row in read_table(table) if row.fields.get("paper_id") == folder.name]
-    if not rows:
-        return read_records(own, "experiment", experiment_record, report)
-    made = made_records(rows, table.name, "experiment", experiment_record, report)
-    if own.is_file():
-        older = read_records(own, "experiment", experiment_record, PaperReport(folder.name)).by_id
-        if differing := [one for one, record in older.items() if made.by_id.get(one) != record]:
-            report.note(
-                own.name, f"older than {table.name}, which is imported: {named(differing, 12)} differ from it"
-            )
+    table = [one for one in read_table(folder.parent / TABLE) if one.fields.get("paper_id") == folder.name]
+    own = read_rows(folder / OWN, OWN) if not table or (folder / OWN).exists() else []
+    if not table:
+        return made_records(own, OWN, "experiment", experiment_record, report)
+    made = made_records(table, TABLE, "experiment", experiment_record, report)
+    older = made_records(own, OWN, "experiment", experiment_record, PaperReport(folder.name)).by_id
+    if differing := [one for one, record in older.items() if made.by_id.get(one) != record]:
+        report.note(OWN, f"older than {TABLE}, which is imported: {named(differing, 12)} differ from it")
     return made
 
 
 def read_table(path: Path) -> list[Row]:
     """The rows of a CSV file; none without the file. Raises SuperError if it cannot be read."""
-    if not path.exists():
-        return []
-    text = io.StringIO(decoded(content_of(path, path.name), path.name), newline="")
-    table = csv.DictReader(text)
+    data = content_of(path, path.name) if path.exists() else b""
+    table = csv.DictReader(io.StringIO(data.decode("utf-8", "replace"), newline=""))
     return [Row(table.line_num, fields) for fields in table]
-
-
-def decoded(data: bytes, shown: str) -> str:
-    try:
-        return data.decode("utf-8")
-    except UnicodeDecodeError as error:
-        raise SuperError(f"{shown}: not UTF-8 (byte 0x{data[error.start]:02x} at {error.start})") from None
-
-
-def read_records(
-    path: Path, what: str, make: Callable[[Fields], Record], report: PaperReport
-) -> Records[Record]:
-    return made_records(read_rows(path, path.name), path.name, what, make, report)
 
 
 def made_records(
