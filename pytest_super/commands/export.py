@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 HELP = "write a run in the form of another tool"
 # The names of report/export/formats, which is only imported when something is exported.
-FORMATS = ("inspect", "atif", "csv", "parquet", "calls")
+FORMATS = ("inspect", "atif", "csv", "calls")
 MOST_UNREAD = 20
 
 

@@ -79,7 +79,7 @@ def test_a_run_is_compared_with_the_one_that_was_the_latest_before_it(
 BARE = """
 import sys
 
-EXTRAS = {"huggingface_hub", "mcp", "numpy", "pandas", "pyarrow", "pypdf", "scipy"}
+EXTRAS = {"huggingface_hub", "mcp", "numpy", "pandas", "pypdf", "scipy"}
 
 class Bare:
     def __init__(self, finder):
@@ -95,7 +95,6 @@ sys.exit(main(sys.argv[1:]))
 TELLS = {
     ("compare", ID, ID): "pytest-super[gate]",
     ("baseline", "update", ID): "pytest-super[gate]",
-    ("export", ID, "--format=parquet"): "pytest-super[parquet]",
     ("import", "super", "--set=expert"): "pytest-super[super]",
 }
 WORKS = [

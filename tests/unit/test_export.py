@@ -5,7 +5,6 @@ from __future__ import annotations
 import csv
 import json
 import re
-import sys
 from contextlib import chdir
 from dataclasses import replace
 from pathlib import Path
@@ -17,7 +16,6 @@ import jsonschema
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
-from pyarrow import parquet
 
 from pytest_super.cli import main
 from pytest_super.commands import export
@@ -229,35 +227,7 @@ def test_any_text_comes_back_from_the_table(text: str) -> None:
     with TemporaryDirectory() as name:
         run = stored_trial(Path(name), a_result(agent_error=text, difference=text))
         [row] = table(run, Path(name))
-        [other] = parquet.read_table(exported(run, "parquet", Path(name, "out.parquet"))).to_pylist()
     assert (row["agent_error"], row["difference"]) == (text, text)
-    assert (other["agent_error"], other["difference"]) == (text or None, text or None)
-
-
-def test_parquet_has_the_same_rows_with_types(tmp_path: Path) -> None:
-    run = a_run(tmp_path)
-    add_trial(run, a_result(error="no disk", metrics={"accuracy": None}))
-    add_trial(run, a_result("mode", accuracy=0.25))
-    found = parquet.read_table(exported(run.path, "parquet", tmp_path / "out.parquet"))
-    error, missed = found.to_pylist()
-    assert (error["solved"], error["metric_accuracy"], error["error"]) == (None, None, "no disk")
-    assert (missed["solved"], missed["metric_accuracy"], missed["prompt_tokens"]) == (False, 0.25, 1000)
-    assert found.column_names == list(table(run.path, tmp_path)[0])
-    types = {name: str(found.schema.field(name).type) for name in ("id", "steps", "weight", "isolated")}
-    assert types == {"id": "string", "steps": "int64", "weight": "double", "isolated": "bool"}
-
-
-def test_without_pyarrow_the_extra_is_named(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    run = stored_trial(tmp_path, a_result())
-    monkeypatch.setitem(sys.modules, "pyarrow", None)
-    monkeypatch.chdir(tmp_path)
-    assert main(["export", str(run), "--format", "parquet"]) == 1
-    assert capsys.readouterr().err == (
-        "pytest-super: Parquet needs pyarrow: pip install 'pytest-super[parquet]'\n"
-    )
-    assert not list(tmp_path.glob("*parquet*"))
 
 
 # Conversations

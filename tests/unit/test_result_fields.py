@@ -32,7 +32,6 @@ LOOK = """
 import csv, json, sys, xml.etree.ElementTree as ET
 from pathlib import Path
 from zipfile import ZipFile
-from pyarrow import parquet
 from pytest_super.metrics.registry import BUILT_IN, RESERVED
 from pytest_super.report.export.formats import export_run
 from pytest_super.report.junit import rewrite_junit
@@ -60,7 +59,7 @@ def properties(element):
     return {one.get("name"): one.get("value") for one in element.iterfind("properties/property")}
 
 notebook = (run.path / "trials/mean/1.0/trajectory.ipynb").read_text()
-forms = ("csv", "parquet", "inspect", "atif")
+forms = ("csv", "inspect", "atif")
 path = {name: export_run(run.path, name, folder / name)[0] for name in forms}
 with ZipFile(path["inspect"]) as archive:
     sample = json.loads(archive.read("samples/mean_epoch_1.json"))
@@ -80,7 +79,6 @@ found = {
     "junit": properties(suite.find("testcase")),
     "junit suite": properties(suite),
     "csv": next(csv.DictReader(path["csv"].open())),
-    "parquet": parquet.read_table(path["parquet"]).to_pylist()[0],
     "inspect": sample["metadata"],
     "atif": json.loads((path["atif"] / "mean.1.json").read_text())["extra"]["result"],
     "metric name": sorted(RESERVED),
@@ -130,7 +128,6 @@ def declare(file: Path) -> None:
         ("junit suite", '"super.rain": "7"'),
         ("junit suite", '"super.masked.data.weather": "21.5"'),
         ("csv", '"weather": "21.5"'),
-        ("parquet", '"weather": 21.5'),
         ("inspect", '"weather": 21.5, "rain": 7, "pets": ["cat", "dog"]'),
         ("atif", '"weather": 21.5, "rain": 7, "pets": ["cat", "dog"]'),
         ("metric name", '"weather"'),
@@ -146,4 +143,4 @@ def test_a_field_that_is_added_to_the_declarations_is_shown_everywhere(
 
 
 def test_a_table_has_no_column_for_a_list(found: dict[str, str]) -> None:
-    assert "pets" not in found["csv"] + found["parquet"]
+    assert "pets" not in found["csv"]

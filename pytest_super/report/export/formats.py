@@ -13,7 +13,7 @@ from pytest_super.errors import SuperError
 from pytest_super.report.export.atif import write_atif
 from pytest_super.report.export.calls import write_calls
 from pytest_super.report.export.inspect_log import write_inspect
-from pytest_super.report.export.table import write_csv, write_parquet
+from pytest_super.report.export.table import write_csv
 from pytest_super.report.export.trials import read_trials
 from pytest_super.store.atomic_write import replacing
 from pytest_super.store.json_lines import disk_errors
@@ -38,7 +38,6 @@ FORMATS = {
     "atif": Format(write=write_atif, suffix=".atif", is_folder=True),
     "csv": Format(write=write_csv, suffix=".csv"),
     "calls": Format(write=write_calls, suffix=".calls.jsonl"),
-    "parquet": Format(write=write_parquet, suffix=".parquet"),
 }
 
 
