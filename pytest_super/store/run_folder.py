@@ -38,6 +38,8 @@ class RunFolder:
         self.path = path
         self.results: dict[tuple[str, int, int], TrialResult] = {}
         self._written: list[TrialResult] = []
+        self._size = 0
+        """How many bytes of results were written."""
 
     def record(self, result: TrialResult) -> None:
         """Append the result of a trial, unless the trial has one.
@@ -49,9 +51,11 @@ class RunFolder:
             return
         # Before it is written, so that the summary has it if the disk is full.
         self.results[key] = result
+        line = to_line(vars(result))
         with disk_errors(self.path):
-            append(self.path / RESULTS, to_line(vars(result)), is_synced=False)
+            append(self.path / RESULTS, line, is_synced=False)
         self._written.append(result)
+        self._size += len(line)
 
     def ended_result(self, name: str) -> TrialResult | None:
         """The result of a trial that was over when its worker died, also if its report never arrived."""
@@ -88,13 +92,14 @@ class RunFolder:
 
     def refuse_loss(self) -> None:
         """Raises InfrastructureError if the disk no longer has what this run has written."""
-        lines = set(map(to_line, read_lines(self.path / RESULTS)))
-        listed = sum(to_line(vars(one)) in lines for one in self._written)
         names = [FACTS, *(f"{one.folder}/{RESULT}" for one in self._written if one.folder)]
         gone = [name for name in names if not (self.path / name).exists()]
-        if listed < len(self._written) or gone:
+        listed = self.path / RESULTS
+        if (listed.stat().st_size if listed.exists() else 0) < self._size or gone:
+            lines = set(map(to_line, read_lines(listed)))
+            found = sum(to_line(vars(one)) in lines for one in self._written)
             raise InfrastructureError(
-                f"{self.path} lost files in this run: {RESULTS} has {listed} of "
+                f"{self.path} lost files in this run: {RESULTS} has {found} of "
                 f"{counted(len(self._written), 'result')}; missing: {named(gone, 3) or 'no other file'}"
             )
 
