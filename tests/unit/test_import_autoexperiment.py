@@ -707,13 +707,13 @@ def tried(checkout: Checkout, *commands: str) -> list[str]:
 def test_a_tried_experiment_names_the_inputs_that_its_command_does_not_show(checkout: Checkout) -> None:
     lines = tried(checkout, "PYTHONPATH=. python src/load.py", "python -c 'import torchx.nn'")
     assert lines == [
-        "  Experiment 0: stopped with exit code 1: FileNotFoundError: [Errno 2] No such file or directory: "
+        "  Experiment 1: stopped with exit code 1: FileNotFoundError: [Errno 2] No such file or directory: "
         "'data/adult/train.csv'",
         # And not `cache.json`, which it makes.
-        "  Experiment 0: needs files: data/adult/train.csv",
-        "  Experiment 0: needs modules: wandx",
-        "  Experiment 1: stopped with exit code 1: ModuleNotFoundError: No module named 'torchx'",
-        "  Experiment 1: needs modules: torchx",
+        "  Experiment 1: needs files: data/adult/train.csv",
+        "  Experiment 1: needs modules: wandx",
+        "  Experiment 2: stopped with exit code 1: ModuleNotFoundError: No module named 'torchx'",
+        "  Experiment 2: needs modules: torchx",
     ]
 
 
@@ -721,7 +721,7 @@ def test_a_tried_experiment_names_the_inputs_that_its_command_does_not_show(chec
 def test_a_tried_experiment_that_needs_nothing_more_ran_to_the_end(checkout: Checkout) -> None:
     optional = "python -c 'try: open(\"conf.yml\")\nexcept OSError: pass'"
     lines = tried(checkout, "python src/fair.py", optional)
-    assert lines == ["  Experiments 0, 1: ran to the end", "  Experiment 1: can use files: conf.yml"]
+    assert lines == ["  Experiments 1, 2: ran to the end", "  Experiment 2: can use files: conf.yml"]
 
 
 @pytest.mark.slow
@@ -735,11 +735,11 @@ def test_tried_programs_the_network_and_a_gpu_are_named(checkout: Checkout) -> N
     )
     needs = [line for line in lines if "stopped with" not in line]
     assert needs == [
-        "  Experiment 0: needs files: weights.bin, 1.csv, 2.csv, 3.csv, 4.csv and 3 more",
-        "  Experiment 0: needs programs: trainer",
-        "  Experiment 1: needs programs: ffmpegx",
-        "  Experiment 2: needs the network: data.invalid",
-        "  Experiment 3: needs a GPU: No CUDA GPUs are available",
+        "  Experiment 1: needs files: weights.bin, 1.csv, 2.csv, 3.csv, 4.csv and 3 more",
+        "  Experiment 1: needs programs: trainer",
+        "  Experiment 2: needs programs: ffmpegx",
+        "  Experiment 3: needs the network: data.invalid",
+        "  Experiment 4: needs a GPU: No CUDA GPUs are available",
     ]
 
 
@@ -753,7 +753,7 @@ def test_sources_that_a_traceback_looks_for_are_not_needed(checkout: Checkout) -
 def test_a_tried_experiment_ends_with_its_time(checkout: Checkout) -> None:
     checkout.paper([GINI], [experiment(0, "0", GINI_VALUE, solution="cat a.csv; sleep 600")])
     assert checkout.run("--try", "1", "--sandbox", "local") == 0
-    assert checkout.out.endswith("  Experiment 0: still ran after 1 s\n  Experiment 0: needs files: a.csv\n")
+    assert checkout.out.endswith("  Experiment 1: still ran after 1 s\n  Experiment 1: needs files: a.csv\n")
 
 
 @pytest.mark.parametrize("options", [[], pytest.param(TRIED, marks=pytest.mark.slow)])
