@@ -68,7 +68,7 @@ def main() -> None:
         many = stored_run(folder, 100 if is_small else MANY_TRIALS, 0)
         count = 100 if is_small else MANY_TRIALS
         bare, _ = measured(BARE_CSV, many, folder / "bare")
-        for form in ("csv", "parquet", "inspect", "atif"):
+        for form in ("csv", "inspect", "atif"):
             print_export(many, form, f"{count:,} stored trials", bare, "`csv` of the lines")
         long = stored_run(folder, 8 if is_small else LONG_TRIALS, STEPS)
         count = 8 if is_small else LONG_TRIALS
