@@ -219,7 +219,7 @@ class TrialRunner:
             prefix = self.item.ready.prefix if self.item.ready else Prefix(self.task)
             for step in prefix.steps(kernel):
                 self.trial.add_pre_executed(step)
-                self.begin_pre_executed(step.number + 1)
+                self.begin_pre_executed(step.number + (not step.is_running))
             self.put_code(kernel)
         except pytest.fail.Exception as error:
             raise InfrastructureError(f"the pre-executed steps did not end in time: {error}") from error

@@ -168,7 +168,7 @@ class SavedPrefix(Prefix):
             for step in super().steps(kernel):
                 yield step
                 done.append(step)
-                if len(done) == self.plan.length and can_save:
+                if step.number == self.plan.length and not step.is_running and can_save:
                     self.save(kernel, done)
                     # Trials that wait for this one need only these steps.
                     self.close()

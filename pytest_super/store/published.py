@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from pytest_super.errors import SuperError
 from pytest_super.store.json_lines import UNREADABLE, damage, read_json
-from pytest_super.store.trajectory import Action, Step
+from pytest_super.store.trajectory import CONTINUED, Action, Step
 from pytest_super.tasks.solution import cell_source
 
 if TYPE_CHECKING:
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 AgentName = Literal["react-super", "swe-agent"]
 
 # The thoughts of steps that the runner pre-executed; the second one marks edits.
-PRE_EXECUTED = ("[pre-executed by user]", "EXECUTED BY USER", "[continued after timeout]")
+PRE_EXECUTED = ("[pre-executed by user]", "EXECUTED BY USER", CONTINUED)
 
 # Cells by which the runner of swe-agent ends a run; the runner of react-super has an action type for it.
 EXITS = ("exit_context", "exit_max_compute_time")

@@ -19,6 +19,9 @@ TOOL_CALL, MESSAGE = "tool_call", "message"
 # Steps that do nothing themselves: they show what others did, or what the program did inside.
 TOLD = (PROGRAM_BESIDE, TOOL_CALL, MESSAGE)
 
+# The thought of a pre-executed step that waits for a cell after its time limit, as in SUPER's runs.
+CONTINUED = "[continued after timeout]"
+
 # From so many equal steps in a row on, an agent is said to repeat itself.
 MANY_REPEATS = 10
 
@@ -69,6 +72,11 @@ class Step:
     """How long the cell ran, until it ended or until the end of the step."""
     prompt_tokens: int = 0
     completion_tokens: int = 0
+
+    @property
+    def is_running(self) -> bool:
+        """Whether the step ended before its cell."""
+        return self.outcome == "timed_out"
 
 
 def step_to_data(step: Step) -> dict[str, Any]:

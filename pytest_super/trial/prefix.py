@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from pytest_super.errors import InfrastructureError
 from pytest_super.kernel.cell import Outcome, SandboxLostError
-from pytest_super.store.trajectory import Action, Step, now
+from pytest_super.store.trajectory import CONTINUED, Action, Step, now
 from pytest_super.trial.editing import edit_action, edit_file, whole_lines
 from pytest_super.trial.observation import observation_of
 from pytest_super.trial.step_log import cell_fields
@@ -14,39 +14,47 @@ from pytest_super.trial.step_log import cell_fields
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from pytest_super.kernel.cell import CellResult
     from pytest_super.kernel.client import Kernel
     from pytest_super.kernel.files import SandboxFiles
     from pytest_super.tasks.task import Edit, PreExecuted, Task
 
 
 def pre_execute(task: Task, kernel: Kernel, after: int = 0) -> Iterator[Step]:
-    """Run a task's prefix, except its first `after` steps, and yield each step when it has ended.
+    """Run a task's prefix, except its first `after` parts, and yield each step when it has ended.
 
-    A cell can raise: a sub-problem can start from a failure. Raises InfrastructureError if a cell ends the
-    kernel or an edit fails, because the agent has done nothing yet.
+    Steps have the numbers of their parts. A cell that reaches the cell limit has two steps: the second one
+    waits for its end, as in SUPER's runs. A cell can raise: a sub-problem can start from a failure. Raises
+    InfrastructureError if a cell ends the kernel or an edit fails, because the agent has done nothing yet.
     """
     for number, part in enumerate(task.pre_execute[after:], after + 1):
         started = now()
-        fields = edited(part.edit, kernel.files, number) if part.edit else executed(part, kernel, number)
-        yield Step(number=number, origin="pre_execute", started=started, ended=now(), **fields)
+        parts = (
+            [edited(part.edit, kernel.files, number)] if part.edit else executed(part, task, kernel, number)
+        )
+        for fields in parts:
+            yield Step(number=number, origin="pre_execute", started=started, ended=now(), **fields)
+            started = now()
     if task.pre_execute:
         kernel.pass_on_variables()
 
 
-def executed(part: PreExecuted, kernel: Kernel, number: int) -> dict[str, Any]:
-    """Run a cell. Returns fields of its step."""
+def executed(part: PreExecuted, task: Task, kernel: Kernel, number: int) -> Iterator[dict[str, Any]]:
+    """Run a cell to its end, unless pytest-timeout ends the item. Yields fields of its steps."""
     assert part.cell is not None
-    # No cell limit: a prefix runs to its end, unless pytest-timeout ends the item.
-    result = kernel.execute(part.cell)
+    result = kernel.execute(part.cell, timeout=task.limits.cell)
+    yield {"action": Action(type="execute", content=part.cell), **fields_of(result, number)}
+    if result.is_running:
+        waiting = Action(type="continue_wait")
+        yield {"action": waiting, "thought": CONTINUED, **fields_of(kernel.wait(), number)}
+
+
+def fields_of(result: CellResult, number: int) -> dict[str, Any]:
     if result.outcome in (Outcome.KERNEL_DIED, Outcome.SANDBOX_LOST):
         raise InfrastructureError(
             f"pre-executed cell {number} ended in {result.outcome.value}: {result.detail}"
         )
-    return {
-        "action": Action(type="execute", content=part.cell),
-        "observation": observation_of(result),
-        **cell_fields(result),
-    }
+    return {"observation": observation_of(result), **cell_fields(result)}
 
 
 def edited(edit: Edit, files: SandboxFiles, number: int) -> dict[str, Any]:

@@ -163,6 +163,32 @@ def test_a_step_tells_how_much_of_a_long_output_was_left_out(project: Project) -
     assert short["omitted_characters"] == 0
 
 
+def test_a_prefix_waits_for_a_cell_after_its_limit_as_published(project: Project) -> None:
+    (project.path / "conftest.py").unlink()
+    slow = "import time; print('begun', flush=True); time.sleep(1.5); print('ended')"
+    (project.path / "agent.py").write_text(
+        "from pytest_super.agents.history import history_text\n"
+        "class Agent:\n"
+        "    def run(self, trial):\n"
+        "        print(history_text(trial.history))\n"
+        "        trial.submit(42)\n"
+    )
+    prefix = [{"cell": slow}, {"cell": "x = 1"}]
+    project.add_task("slow", set="masked", category="data", pre_execute=prefix, limits={"cell": 1})
+    project.run("-s", agent="agent:Agent").stdout.fnmatch_lines(
+        [
+            "*Thought: [[]pre-executed by user]",
+            "Thought: [[]continued after timeout]",
+            "Action: *continue_wait*",
+        ]
+    )
+    begun, ended, last = read_lines(project.latest / "trials/slow/1.0/trajectory.jsonl")[:3]
+    assert [step["outcome"] for step in (begun, ended, last)] == ["timed_out", "ok", "ok"]
+    assert "still running" in begun["observation"]
+    assert ended["observation"] == "ended\n"
+    assert [step["number"] for step in (begun, ended, last)] == [1, 2, 3]
+
+
 HOSTILE_CELL = """
 from IPython.display import publish_display_data
 publish_display_data({'text/plain': 5})

@@ -104,7 +104,8 @@ def as_answer(step: Step) -> str:
     """The step in the model's answer format; an answer that could not be parsed stays unchanged."""
     action = step.action
     if step.origin == "pre_execute":
-        return render_answer(PRE_EXECUTED_THOUGHT, pre_executed_content(action))
+        thought = step.thought or PRE_EXECUTED_THOUGHT
+        return render_answer(thought, pre_executed_content(action) or action.type)
     if not action.type:
         return step.thought
     return render_answer(step.thought, action.content or action.type)

@@ -117,7 +117,7 @@ def run_prefix(task: Task, kernel: Kernel) -> list[Step]:
     steps = []
     for step in pre_execute(task, kernel):
         steps.append(step)
-        if plan and step.number == plan.length:
+        if plan and step.number == plan.length and not step.is_running:
             kernel.restart()
             if plan.settings:
                 kernel.execute(plan.settings)
