@@ -10,7 +10,6 @@ from pytest_super.agents.react.format import ACTION_TYPES, BEFORE, WITHOUT_CONTE
 from pytest_super.agents.swe.commands import ARGUMENTS, is_edit
 from pytest_super.agents.swe.tools import Editor
 from pytest_super.errors import SuperError
-from pytest_super.kernel.cell import Outcome
 from pytest_super.store.json_lines import UNREADABLE, damage
 from pytest_super.store.published import read_history
 from pytest_super.store.results import TRIAL_FOLDER
@@ -63,7 +62,7 @@ class ReplayAgent:
             # The published runners interrupted a running cell before any other action.
             trial.interrupt()
         taken = self.take(trial, step)
-        while taken.outcome == Outcome.TIMED_OUT and step.outcome != Outcome.TIMED_OUT:
+        while taken.is_running and not step.is_running:
             taken = trial.continue_wait()
 
     def take(self, trial: Trial, step: Step) -> Step:

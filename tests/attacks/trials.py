@@ -37,7 +37,7 @@ def pytest_runtest_protocol(item):
 def results_of(folder: Path, files: Mapping[str, str], *options: str) -> list[dict[str, Any]]:
     """The stored results of a run in `folder` with these files; `agent.py` has the class `Agent`.
 
-    Each has also `processor_seconds`: what its trial took on the host and in its sandbox.
+    Each has also `processor_seconds`: what its trial took on the host.
     """
     for name, text in {"pytest.ini": "[pytest]\n", "conftest.py": CONFTEST, **files}.items():
         (folder / name).parent.mkdir(parents=True, exist_ok=True)

@@ -8,7 +8,6 @@ from pathlib import PurePosixPath
 from typing import TYPE_CHECKING
 
 from pytest_super.errors import SuperError
-from pytest_super.kernel.cell import Outcome
 from pytest_super.kernel.output import output_text
 from pytest_super.metrics.evidence import Evidence, GradedValue, Landmark, Sign, Spent
 from pytest_super.metrics.matching.landmark_matcher import LandmarkMatcher
@@ -156,7 +155,7 @@ def landmarks_of(trial: StoredTrial, task: Task) -> list[Landmark]:
             continue
         # Published steps have no outputs.
         matcher.feed(step.observation if trial.is_published else "".join(map(output_text, step.outputs)))
-        is_running = step.outcome == Outcome.TIMED_OUT
+        is_running = step.is_running
         if not is_running:
             matcher.end_cell()
     matcher.end_cell()
