@@ -144,7 +144,7 @@ def measure_bare(sessions: Sessions, server: dict[str, str], folder: Path) -> Me
     finally:
         # They outlive a measurement that was interrupted.
         for container in containers_of(sessions.names):
-            remove("", container)
+            remove(container)
     for name in sessions.names:
         printed = (folder / f"{name}.txt").read_text()
         if "\nanswer: 42\n" not in printed:

@@ -139,7 +139,7 @@ def measure_cells(names: list[str], rounds: int) -> dict[str, list[float]]:
 
 def usable() -> list[str]:
     names = [entry.name for entry in SHIPPED]
-    reasons = {name: find_provider(name).why_unavailable(SETTINGS) for name in names}
+    reasons = {name: find_provider(name).why_unavailable() for name in names}
     for name, reason in reasons.items():
         if reason:
             print(f"{name}: not measured: {reason}")

@@ -201,12 +201,6 @@ GROUPS = {
             parse=option_types.arguments,
         ),
         Option(
-            "engine=ENGINE,…",
-            "Container engines on which docker sandboxes start, each time where there is the most room: "
-            "ssh://[USER@]HOST, unix://PATH, tcp://HOST:PORT, or the name of a docker context.",
-            is_list=True,
-        ),
-        Option(
             "ca-bundle=FILE",
             "CA certificates (PEM) that pip, git and requests trust in isolated sandboxes with a network. "
             "Default: the file in REQUESTS_CA_BUNDLE or SSL_CERT_FILE.",

@@ -66,8 +66,6 @@ class SandboxSettings:
 
     image: str | None = None
     """The image of tasks that name none; None for the provider's default."""
-    engines: tuple[str, ...] = ()
-    """Where sandboxes start, as --super-engine names it; none for the engine of this machine."""
     program: ProgramInImage | None = None
     """The agent's program; None for an agent without one."""
     ca_bundle: Path | None = None
@@ -107,7 +105,7 @@ class Sandbox(Protocol):
     """A place for one kernel, made for one trial and removed after it.
 
     It sets the variables of FIXED_ENVIRONMENT, and then those of the task.
-    Attributes `name`, `engine`, `software`, `agent_version` and `writable` and a method `require_running` are
+    Attributes `name`, `software`, `agent_version` and `writable` and a method `require_running` are
     optional: see the functions below.
     """
 
@@ -176,11 +174,6 @@ class WritableFolders:
 def name_of(sandbox: Sandbox) -> str:
     """The name of a sandbox in results: its `name`, such as `docker`, or else the name of its class."""
     return str(getattr(sandbox, "name", type(sandbox).__name__))
-
-
-def engine_of(sandbox: Sandbox) -> str:
-    """The name of the engine on which a sandbox was opened, if it could be another one."""
-    return str(getattr(sandbox, "engine", ""))
 
 
 def software_of(sandbox: Sandbox, spec: SandboxSpec) -> str:

@@ -18,7 +18,6 @@ from pytest_super.report.terminal import write_lines
 from pytest_super.session.at_end import reports_of
 from pytest_super.session.comparable import left_out_lines, selected_of
 from pytest_super.session.early_end import EarlyEnd
-from pytest_super.session.images import send_images
 from pytest_super.session.resume import taken_line
 from pytest_super.session.run import facts_of
 from pytest_super.session.scoring import GATES, SCORING
@@ -99,12 +98,9 @@ class Controller:
             "not_run": baseline.planned.not_run if baseline else [],
         }
         try:
-            if self.run.settings.for_sandboxes.engines:
-                terminal = self.config.pluginmanager.get_plugin("terminalreporter")
-                send_images(self.run, terminal.write_line if terminal else print)
             folder = create_run(self.run.settings.directory, facts, self.run.id)
             if self.run.sandbox:
-                find_provider(self.run.sandbox).sweep(self.run.settings.for_sandboxes)
+                find_provider(self.run.sandbox).sweep()
         except InfrastructureError as error:
             raise pytest.UsageError(str(error)) from None
         return folder

@@ -13,7 +13,6 @@ from pytest_super.gates import Selected
 from pytest_super.session.collection import STATED, TaskFile
 from pytest_super.session.comparable import note_comparable, refuse_few, selected_of
 from pytest_super.session.gated_figures import refuse_missing_figures
-from pytest_super.session.images import note_images
 from pytest_super.session.item import STORED, TaskItem
 from pytest_super.session.other_plugins import refuse_marks
 from pytest_super.session.outcome import judge, status
@@ -125,8 +124,6 @@ class Session:
         try:
             refuse_marks(items)
             refuse_missing_figures(config, items)
-            if config.stash[RUN].settings.for_sandboxes.engines:
-                note_images((item.task for item in items), config.stash[RUN])
             if RESUMED_RUN in config.stash:
                 config.stash[RESUMED_RUN].take_over(items)
             if config.stash[RUN].settings.baseline is not None:

@@ -14,7 +14,6 @@ from pytest_super.kernel.providers.registry import find_provider
 from pytest_super.kernel.sandbox import (
     FIXED_ENVIRONMENT,
     agent_version_of,
-    engine_of,
     name_of,
     refuse_missing,
     software_of,
@@ -168,7 +167,6 @@ def facts_of(sandbox: Sandbox, task: Task) -> dict[str, Any]:
     """Fields of the result that describe the sandbox."""
     return {
         "sandbox": name_of(sandbox),
-        "engine": engine_of(sandbox),
         "software": software_of(sandbox, task.sandbox),
         "agent_version": agent_version_of(sandbox),
         "isolated": sandbox.capabilities.isolation,

@@ -63,9 +63,7 @@ class Run:
         """What is run, for the header of the session."""
         model = f", model {self.settings.model}" if self.settings.model else ""
         why = f" ({self.sandbox_note})" if self.sandbox_note else ""
-        engines = ", ".join(self.settings.for_sandboxes.engines)
-        on = f" on {engines}" if engines else ""
-        sandbox = f"sandbox {self.sandbox}{on}{why}" if self.sandbox else f"sandboxes {self.sandbox_note}"
+        sandbox = f"sandbox {self.sandbox}{why}" if self.sandbox else f"sandboxes {self.sandbox_note}"
         note = f" ({self.answers_note})" if self.answers_note else ""
         of = f" of {self.settings.answers_of}" if self.settings.answers else ""
         answers = f", answers{of}{note}" if of or note else ""
@@ -175,9 +173,7 @@ def provider_for(config: pytest.Config, settings: Settings) -> tuple[str | None,
 
 
 def refuse_without_image(choice: Choice, settings: Settings) -> None:
-    """Raises SuperError if the sandboxes lack what the settings need: an image for the agent, engines."""
-    if settings.for_sandboxes.engines and choice.name != "docker":
-        raise SuperError(f"--super-engine is for --super-sandbox=docker, not for {choice.name}")
+    """Raises SuperError if the sandboxes lack what the settings need: an image for the agent."""
     if settings.for_sandboxes.program is not None and find_provider(choice.name).uses_host_python:
         note = f" ({choice.note})" if choice.note else ""
         raise SuperError(

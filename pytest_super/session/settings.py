@@ -21,7 +21,7 @@ from pytest_super.programs.installed.agent import Additions
 from pytest_super.store.stored_runs import find_path, find_side
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable
 
     from pytest_super.kernel.sandbox import ProgramInImage
     from pytest_super.option_types import Epochs, Sample
@@ -183,25 +183,12 @@ def program_of(agent: str) -> ProgramInImage | None:
 def sandbox_settings(config: pytest.Config, values: dict[str, Any]) -> SandboxSettings:
     return SandboxSettings(
         image=image_named(config, values["image"]),
-        engines=engines_named(values["engine"]),
         program=program_of(values["agent"]),
         # By default the certificates that this machine trusts, as in local sandboxes.
         ca_bundle=values["ca_bundle"] or trusted_certificates(os.environ),
         pip_config=values["pip_config"],
         mounts=dict(values["mount"]),
     )
-
-
-def engines_named(texts: Sequence[str]) -> tuple[str, ...]:
-    """The names in comma-separated texts. Raises pytest.UsageError if one is empty or is there twice."""
-    parts = [part.split() for text in texts for part in text.split(",")]
-    if not all(parts):
-        raise pytest.UsageError(f"--super-engine={','.join(texts)}: a name is empty: remove the extra comma")
-    names = tuple(name for part in parts for name in part)
-    for name in names:
-        if names.count(name) > 1:
-            raise pytest.UsageError(f"--super-engine names {name} twice: name each engine once")
-    return names
 
 
 def image_named(config: pytest.Config, name: str | None) -> str | None:

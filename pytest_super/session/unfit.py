@@ -53,7 +53,7 @@ def why_unfit(run: Run) -> str | None:
         return None
     provider, settings = find_provider(run.sandbox), run.settings.for_sandboxes
     try:
-        reason = provider.why_unavailable(settings)
+        reason = provider.why_unavailable()
         if reason is None and settings.image:
             reason = provider.why_unprepared(settings)
         if reason is None and provider.image_id(settings) != run.image_id:

@@ -110,7 +110,7 @@ class Workers:
             if self.has_lost_one and self.run.sandbox:
                 # If the engine is gone, the next run removes what is left.
                 with suppress(InfrastructureError):
-                    find_provider(self.run.sandbox).sweep(self.run.settings.for_sandboxes)
+                    find_provider(self.run.sandbox).sweep()
 
 
 def shared(value: Any) -> Any:

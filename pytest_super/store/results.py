@@ -155,8 +155,6 @@ class TrialResult:
     """From `--super-model`."""
     sandbox: str = ""
     """The name of the [sandbox](sandboxes.md), such as `docker`."""
-    engine: str = ""
-    """Its container engine, as `--super-engine` names it."""
     isolated: bool | None = None
     """Whether it is isolated from the host; `null` without a sandbox."""
     software: str = ""

@@ -36,7 +36,7 @@ def unavailable(reason: str) -> None:
 
 @pytest.fixture(scope="session")
 def engine() -> APIClient:
-    if reason := find_provider("docker").why_unavailable(SandboxSettings()):
+    if reason := find_provider("docker").why_unavailable():
         unavailable(reason)
     return connect()
 

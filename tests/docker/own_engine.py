@@ -1,4 +1,4 @@
-"""A container engine of a test's own, so that no other is disturbed, and a way to it over ssh."""
+"""A container engine of a test's own, so that no other is disturbed, and an ssh server."""
 
 from __future__ import annotations
 

@@ -12,7 +12,7 @@ import pytest
 
 from pytest_super.errors import InfrastructureError, UnsupportedError
 from pytest_super.kernel.providers.docker import start_slots
-from pytest_super.kernel.providers.docker.engine import client_of
+from pytest_super.kernel.providers.docker.engine import connect
 from pytest_super.kernel.providers.docker.sweep import LEASE, deadline_of, remove, sweep
 from pytest_super.kernel.providers.owner import owner_label
 from pytest_super.tasks.sandbox_spec import SandboxSpec
@@ -50,13 +50,13 @@ def test_proxies_of_the_docker_client_stay_outside(
     proxies = {"default": {"httpProxy": "http://user:password@proxy.invalid:3128"}}
     (tmp_path / "config.json").write_text(json.dumps({"proxies": proxies}))
     monkeypatch.setenv("DOCKER_CONFIG", str(tmp_path))
-    client_of.cache_clear()
+    connect.cache_clear()
     try:
         code = "import os; print(sorted(os.environ))"
         assert "PATH" in (output := run_inside(code))
         assert "proxy" not in output.lower()
     finally:
-        client_of.cache_clear()
+        connect.cache_clear()
 
 
 def test_pip_settings_are_handed_in_and_with_a_network_certificates(
@@ -204,7 +204,7 @@ def test_a_container_that_the_engine_is_removing_is_gone_afterwards(image: str, 
         container = engine.create_container(image, ["sleep", "60"], host_config=ends_by_itself)["Id"]
         engine.start(container)
         engine.kill(container)
-        remove("", container)
+        remove(container)
         assert not engine.containers(all=True, filters={"id": container})
 
 

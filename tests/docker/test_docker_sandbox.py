@@ -75,7 +75,7 @@ sys.stdin.read()
 def test_the_blocks_of_a_file_count_and_not_its_size(make_sandbox: MakeSandbox, engine: APIClient) -> None:
     sandbox = make_sandbox(SPARSE.format(more=""))
     assert sandbox.open().read(5) == b"alive"
-    assert 2**22 <= bytes_written("", inspect(engine, sandbox)["Id"], 2**20) < 2**24
+    assert 2**22 <= bytes_written(inspect(engine, sandbox)["Id"], 2**20) < 2**24
 
 
 LIE = """
@@ -94,7 +94,7 @@ def test_without_a_measurement_of_blocks_sizes_count(
 ) -> None:
     sandbox = make_sandbox(SPARSE.format(more=LIE.format(answer=answer)))
     assert sandbox.open().read(5) == b"alive"
-    assert bytes_written("", inspect(engine, sandbox)["Id"], 2**20) >= 2**40
+    assert bytes_written(inspect(engine, sandbox)["Id"], 2**20) >= 2**40
 
 
 # What it forbids

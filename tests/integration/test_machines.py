@@ -12,7 +12,6 @@ import pytest
 from pytest_super.kernel.providers.host_environment import this_interpreter
 from pytest_super.kernel.providers.registry import find_provider
 from pytest_super.kernel.providers.unpacked_image import RECORD, UnpackedImage
-from pytest_super.kernel.sandbox import SandboxSettings
 from pytest_super.session import slurm
 from tests.docker.own_engine import ssh_server
 
@@ -201,7 +200,7 @@ def test_a_machine_that_ssh_does_not_reach_is_one_message(away: Project, machine
 
 # Machines that are refused
 
-REASON = find_provider("bubblewrap").why_unavailable(SandboxSettings())
+REASON = find_provider("bubblewrap").why_unavailable()
 needs_bubblewrap = pytest.mark.skipif(bool(REASON) and "CI" not in os.environ, reason=REASON or "")
 # As bwrap says it where user namespaces are closed.
 CLOSED = "#!/bin/sh\necho 'bwrap: No permissions to create new namespace' >&2; exit 1\n"

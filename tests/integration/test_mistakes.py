@@ -57,12 +57,6 @@ USAGE = pytest.ExitCode.USAGE_ERROR
         (["--super-sandbox=locl"], "*; did you mean `local`[?]"),
         (["--super-fail-under=acuracy:1"], "*choose from accuracy, *; did you mean `accuracy`[?]"),
         (["--super-ca-bundle=gone.pem"], "*--super-ca-bundle=gone.pem: there is no file */gone.pem"),
-        (
-            ["--super-engine=x", "--super-sandbox=local"],
-            "*--super-engine is for --super-sandbox=docker, not*",
-        ),
-        (["--super-engine=default,"], "*--super-engine=default,: a name is empty: remove the extra comma"),
-        (["--super-engine=x,y,x"], "*--super-engine names x twice: name each engine once"),
         (["--super-mount=x"], "*write it as /folder/of/host:/folder/inside*"),
         (["-n2", "--dist=worksteal"], "*tasks run under --dist=load*"),
         (["--reruns=2"], "*--reruns=2 would run missed tasks again, *best of several*--super-epochs*"),

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from pytest_super.kernel.sandbox import Sandbox
 
 ROOT = Path(__file__).parents[2]
-REASON = find_provider("bubblewrap").why_unavailable(SandboxSettings())
+REASON = find_provider("bubblewrap").why_unavailable()
 # In CI a machine without it fails.
 pytestmark = pytest.mark.skipif(bool(REASON) and "CI" not in os.environ, reason=REASON or "")
 SLEEPS = "import subprocess\nchild = subprocess.Popen(['setsid', 'sleep', '600'])"
@@ -207,7 +207,7 @@ from pytest_super.kernel.providers.registry import find_provider
 from pytest_super.kernel.sandbox import SandboxSettings
 from pytest_super.tasks.sandbox_spec import SandboxSpec
 provider = find_provider("bubblewrap")
-print(provider.why_unavailable(SandboxSettings()), provider.why_not_isolated())
+print(provider.why_unavailable(), provider.why_not_isolated())
 print(provider.make(SandboxSpec(), SandboxSettings()).capabilities.isolation)
 """
     command = ["unshare", "--user", "--map-root-user", sys.executable, "-c", code]
@@ -374,7 +374,7 @@ def test_kept_files_stay_and_can_be_entered() -> None:
     looking = ["bash", "-c", f"{command} -c 'cat result.txt; which python'"]
     shown = subprocess.run(looking, capture_output=True, text=True, check=True)
     assert shown.stdout == "kept\n/venv/bin/python\n"
-    find_provider("bubblewrap").sweep(SandboxSettings())
+    find_provider("bubblewrap").sweep()
     assert sandbox.folder.exists()
     shutil.rmtree(sandbox.folder)
     with pytest.raises(InfrastructureError, match="gone"):
@@ -408,6 +408,6 @@ def killed_host(request: pytest.FixtureRequest) -> Path:
 def test_a_killed_host_leaves_no_process_and_a_folder_that_the_next_run_removes(killed_host: Path) -> None:
     assert until(lambda: inhabitants(killed_host) in ([], [str(killed_host)])), inhabitants(killed_host)
     with started(make()) as kernel:
-        find_provider("bubblewrap").sweep(SandboxSettings())
+        find_provider("bubblewrap").sweep()
         assert printed(kernel, "print('spared')") == "spared\n"
     assert inhabitants(killed_host) == []

@@ -132,7 +132,7 @@ def test_only_an_engine_that_reports_each_memory_kill_shows_that_a_kill_came_fro
     engine: Any, events: list[tuple[str, int]], expected: str
 ) -> None:
     report = EndReport.__new__(EndReport)
-    report._api, report._engine, report.exit_code = engine, "", 137
+    report._api, report.exit_code = engine, 137
     report.events = [Event(action, seconds * SECOND) for action, seconds in events]
     try:
         told = report.cause("")

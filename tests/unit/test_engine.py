@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import hashlib
 import json
 import os
 import socket
@@ -19,7 +18,6 @@ import pytest
 from pytest_super.errors import EngineError
 from pytest_super.kernel.providers.docker import engine
 from pytest_super.kernel.providers.registry import find_provider
-from pytest_super.kernel.sandbox import SandboxSettings
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -29,14 +27,13 @@ if TYPE_CHECKING:
 @pytest.fixture(autouse=True)
 def _forget_the_engine(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.delenv("DOCKER_HOST", raising=False)
-    engine.client_of.cache_clear()
-    engine.gone.clear()
+    engine.connect.cache_clear()
     yield
-    engine.client_of.cache_clear()
+    engine.connect.cache_clear()
 
 
 def trouble() -> str | None:
-    return find_provider("docker").why_unavailable(SandboxSettings())
+    return find_provider("docker").why_unavailable()
 
 
 @contextlib.contextmanager
@@ -87,51 +84,14 @@ def test_an_unreachable_engine_is_one_message_with_the_ways_out(
     assert trouble() == text
 
 
-def named(*engines: str) -> str | None:
-    return find_provider("docker").why_unavailable(SandboxSettings(engines=engines))
-
-
-@pytest.fixture
-def context(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> str:
-    """A docker context for the socket `s`."""
-    monkeypatch.setenv("DOCKER_CONFIG", str(tmp_path / "docker"))
-    folder = tmp_path / "docker/contexts/meta" / hashlib.sha256(b"away").hexdigest()
-    folder.mkdir(parents=True)
-    endpoints = {"docker": {"Host": f"unix://{tmp_path}/s", "SkipTLSVerify": False}}
-    (folder / "meta.json").write_text(json.dumps({"Name": "away", "Metadata": {}, "Endpoints": endpoints}))
-    (tmp_path / "docker/config.json").write_text("{}")
-    return "away"
-
-
-def test_an_engine_is_named_by_its_url_or_a_context_of_docker(context: str, tmp_path: Path) -> None:
-    with engine_that_says(tmp_path / "s", {"ApiVersion": "1.41"}):
-        assert named(context, f"unix://{tmp_path}/s") is None
-        engine.connect(context).close()
-    for name in ("moon", "http://moon", "away:2375"):
-        assert named(name) == (
-            f"--super-engine={name} is neither the name of a docker context (`docker context ls`, and a "
-            "config.json in its folder) nor a URL that begins with ssh://, unix://, tcp://"
-        )
-
-
-def test_one_of_several_engines_that_does_not_answer_is_named(context: str, tmp_path: Path) -> None:
-    with engine_that_says(tmp_path / "s", {"ApiVersion": "1.41"}):
-        words = named(context, "unix:///nonexistent")
-        engine.connect(context).close()
-    assert str(words).startswith("no container engine answers at unix:///nonexistent (No such file or dir")
-    assert "leave it out of --super-engine" in str(words)
-
-
-def test_only_the_loss_of_the_only_engine_ends_a_run(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("DOCKER_HOST", "unix:///nonexistent")
-    for name, is_final in {"": True, "unix:///nonexistent": False}.items():
-        with pytest.raises(EngineError) as raised, engine.engine_errors("dance", name):
-            raise OSError("gone")
-        assert raised.value.is_final is is_final
+def test_an_engine_of_another_machine_is_refused_with_the_other_way(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DOCKER_HOST", "ssh://away")
+    assert str(trouble()).startswith("DOCKER_HOST=ssh://away: ")
+    assert "--super-machines=N*ssh://HOST" in str(trouble())
 
 
 def test_a_forbidden_socket_says_how_to_get_permission() -> None:
-    text = str(engine.no_engine("", PermissionError(13, "Permission denied")))
+    text = str(engine.no_engine(PermissionError(13, "Permission denied")))
     assert text.startswith("no permission")
     assert "usermod -aG docker" in text
 
@@ -143,8 +103,6 @@ def test_an_old_engine_is_refused(monkeypatch: pytest.MonkeyPatch, tmp_path: Pat
         pytest.raises(EngineError, match="too old"),
     ):
         engine.connect()
-    with engine_that_says(tmp_path / "t", {"ApiVersion": "1.39"}):
-        assert f"unix://{tmp_path}/t is too old" in str(named(f"unix://{tmp_path}/t"))
 
 
 def test_an_engine_that_answers_is_asked_once(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -160,7 +118,7 @@ def test_without_an_engine_docker_py_is_not_even_imported() -> None:
     code = (
         "import sys; from pytest_super.kernel.providers.registry import find_provider; "
         "from pytest_super.kernel.sandbox import SandboxSettings; "
-        "assert find_provider('docker').why_unavailable(SandboxSettings()); "
+        "assert find_provider('docker').why_unavailable(); "
         "assert 'docker' not in sys.modules"
     )
     environment = dict(os.environ, DOCKER_HOST="unix:///nonexistent")

@@ -73,7 +73,7 @@ class BubblewrapProvider(Provider):
     def why_not_isolated(self) -> str | None:
         return why_not_isolated()
 
-    def why_unavailable(self, settings: SandboxSettings) -> str | None:  # noqa: ARG002
+    def why_unavailable(self) -> str | None:
         return why_unusable()
 
     def why_unprepared(self, settings: SandboxSettings) -> str | None:
@@ -91,7 +91,7 @@ class BubblewrapProvider(Provider):
     def make(self, spec: SandboxSpec, settings: SandboxSettings) -> BubblewrapSandbox:
         return BubblewrapSandbox(spec, settings)
 
-    def sweep(self, settings: SandboxSettings) -> None:  # noqa: ARG002
+    def sweep(self) -> None:
         sweep_folders()
 
 

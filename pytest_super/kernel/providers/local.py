@@ -40,13 +40,13 @@ class LocalProvider(Provider):
     def why_not_isolated(self) -> str:
         return ""
 
-    def why_unavailable(self, settings: SandboxSettings) -> None:  # noqa: ARG002
+    def why_unavailable(self) -> None:
         return None
 
     def make(self, spec: SandboxSpec, settings: SandboxSettings) -> LocalSandbox:
         return LocalSandbox(spec.env, settings.environment, settings.labels.get("run", ""))
 
-    def sweep(self, settings: SandboxSettings) -> None:  # noqa: ARG002
+    def sweep(self) -> None:
         sweep_folders()
 
 

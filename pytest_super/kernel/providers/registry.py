@@ -48,7 +48,7 @@ class Provider(Protocol):
         machine; if it can only on this one, the reason in the form of `why_unavailable`.
         """
 
-    def why_unavailable(self, settings: SandboxSettings) -> str | None:
+    def why_unavailable(self) -> str | None:
         """Why no sandbox can be made on this machine, as `REASON: WHAT TO DO`; None if one can be made.
 
         Called by the controller before the run. Raises InfrastructureError.
@@ -74,7 +74,7 @@ class Provider(Protocol):
         Raises InfrastructureError. The caller refuses tasks that need more than the sandbox's capabilities.
         """
 
-    def sweep(self, settings: SandboxSettings) -> None:
+    def sweep(self) -> None:
         """Remove what killed runs left, except what a living process owns.
 
         Called by the controller, before the first trial and after the death of a worker. Raises
@@ -117,14 +117,12 @@ def choose_provider(name: str, settings: SandboxSettings, *, is_trusted: bool) -
     """The provider of that name, or for `auto` the first that can be used. Raises SuperError if none can.
 
     `is_trusted` says that the code to run is the user's own, so it needs no isolation. `auto` never chooses a
-    package's provider: installing a package must not change where code runs. If the settings name an image
-    or engines, what the first provider lacks is an error and no reason to choose another.
+    package's provider: installing a package must not change where code runs. If the settings name an image,
+    what the first provider lacks is an error and no reason to choose another.
     """
-    if settings.engines and name == AUTO:
-        name = SHIPPED[0].name
     if name != AUTO:
         provider = find_provider(name)
-        reason = provider.why_unavailable(settings)
+        reason = provider.why_unavailable()
         if reason is None and settings.image:
             reason = provider.why_unprepared(settings)
         if reason is not None:
@@ -138,7 +136,7 @@ def choose_provider(name: str, settings: SandboxSettings, *, is_trusted: bool) -
         if not is_trusted and (why := provider.why_not_isolated()) is not None:
             reasons += filter(None, [why])
             continue
-        reason = provider.why_unavailable(settings)
+        reason = provider.why_unavailable()
         if missing := settings.image and (reason or provider.why_unprepared(settings)):
             raise SuperError(missing)
         # Tasks can have images of their own, so a missing kernel image only counts if any provider will do.

@@ -36,10 +36,10 @@ class Event(NamedTuple):
 class EndReport:
     """What the engine will report about the end of a container, from its creation on."""
 
-    def __init__(self, engine: str, container: str) -> None:
+    def __init__(self, container: str) -> None:
         """The engine has both requests when this returns. Raises what `requests` raises."""
-        self._engine, self._container = engine, container
-        self._api = api = connect(engine)
+        self._container = container
+        self._api = api = connect()
         url, timeout = f"{api.base_url}/v{api.api_version}", (ANSWER_SECONDS, ANSWER_SECONDS)
         # Not by docker-py's `wait`, which returns only at the end. The API's default condition,
         # `not-running`, already holds before the start.
@@ -63,7 +63,7 @@ class EndReport:
         import requests
         from urllib3.exceptions import ReadTimeoutError
 
-        with engine_errors("say how the container ended", self._engine):
+        with engine_errors("say how the container ended"):
             try:
                 return int(self._wait.json()["StatusCode"])
             except requests.ConnectionError as error:
@@ -79,7 +79,7 @@ class EndReport:
 
         found: list[Event] = []
         # A read times out if the engine does not report the end.
-        with engine_errors("report its events", self._engine), suppress(requests.ConnectionError):
+        with engine_errors("report its events"), suppress(requests.ConnectionError):
             for line in self._news.iter_lines():
                 data = json.loads(line)
                 action = str(data.get("Action", data.get("status", "")))
@@ -105,7 +105,7 @@ class EndReport:
 
         Podman reports none, and containerd can lose them on control groups of version 2 (its issue 8893).
         """
-        with engine_errors("say which engine it is", self._engine):
+        with engine_errors("say which engine it is"):
             name = self._api.version()["Components"][0]["Name"]
             # Engines that are too old to state the version know only the first.
             return name == "Engine" and str(self._api.info().get("CgroupVersion", "1")) == "1"
@@ -117,7 +117,7 @@ class EndReport:
         """
         from docker.errors import NotFound
 
-        with engine_errors("look at the container", self._engine), suppress(NotFound):
+        with engine_errors("look at the container"), suppress(NotFound):
             if self._api.inspect_container(self._container)["State"].get("Paused") or self._was_paused():
                 raise EngineError("the container was paused from outside, through the engine")
 

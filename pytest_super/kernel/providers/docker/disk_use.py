@@ -58,10 +58,10 @@ COST_SHARE = 0.05
 """The most of the time that measuring can take: the engine walks the written files, 0.6 s for 100,000."""
 
 
-def bytes_written(engine: str, container: str, limit: int) -> int:
+def bytes_written(container: str, limit: int) -> int:
     """The bytes that a container has written. Up to `limit`, holes count too, because that is much faster."""
-    api = connect(engine)
-    with engine_errors("measure a container's files", engine):
+    api = connect()
+    with engine_errors("measure a container's files"):
         size = bytes_with_holes(api, container)
         return size if size <= limit else size - holes(api, container)
 

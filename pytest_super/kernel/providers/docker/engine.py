@@ -1,8 +1,4 @@
-"""A container engine: where it is, whether it answers, and what its failures mean.
-
-Everywhere, `engine` is the name of one, as --super-engine has it: a URL, or the name of a docker context. ""
-is the engine of this machine in a run that names none.
-"""
+"""The container engine: where it is, whether it answers, and what its failures mean."""
 
 from __future__ import annotations
 
@@ -13,10 +9,9 @@ from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from pytest_super.errors import EngineError, InfrastructureError, UnsupportedError
-from pytest_super.kernel.providers.docker.tunnel import tunnel
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator
 
     from docker import APIClient
     from docker.errors import APIError
@@ -39,13 +34,10 @@ HOW_TO_PERMIT = (
     "join the group that owns it (`sudo usermod -aG docker $USER`, then log in again), use a rootless "
     "engine, or run without containers with --super-sandbox=local"
 )
-HOW_TO_REACH = (
-    "start it, or leave it out of --super-engine; to one on another machine, `ssh` must connect without a "
-    "question (keys, known hosts) as a user who can use its socket"
+NOT_OVER_SSH = (
+    "containers start on engines of this machine only: run whole trials on the other one by "
+    "--super-machines=N*ssh://HOST"
 )
-SCHEMES = ("ssh://", "unix://", "tcp://")
-gone: dict[str, EngineError] = {}
-"""Engines of several that did not answer this process once: it does not wait for them again."""
 
 
 def socket_paths() -> list[str]:
@@ -63,94 +55,58 @@ def engine_url() -> str:
     return "unix://" + next((path for path in paths if os.path.exists(path)), paths[0])
 
 
-def url_of(engine: str) -> str:
-    """Raises EngineError for a name that is neither a URL nor that of a context."""
-    if engine in ("", "default"):
-        return engine_url()
-    return engine if engine.startswith(SCHEMES) else str(context(engine).Host)
-
-
-def context(name: str) -> Any:
-    from docker.context import ContextAPI
-
-    found = ContextAPI.get_context(name)
-    if found is None:
-        raise EngineError(
-            # docker-py finds contexts only next to that file.
-            f"--super-engine={name} is neither the name of a docker context (`docker context ls`, and a "
-            f"config.json in its folder) nor a URL that begins with {', '.join(SCHEMES)}"
-        )
-    return found
-
-
-def reach(url: str) -> str:
-    """The URL for docker-py: that of a tunnel for ssh. A unix socket is connected to and closed.
-
-    Unlike docker-py's errors, OSError names the problem.
-    """
-    if url.startswith("ssh://"):
-        url = f"unix://{tunnel(url).socket()}"
+def reach(url: str) -> None:
+    """Connect to a unix socket and close it: unlike docker-py's errors, OSError names the problem."""
     if url.startswith("unix://"):
         with socket.socket(socket.AF_UNIX) as probe:
             probe.settimeout(HELLO_SECONDS)
             probe.connect(url.removeprefix("unix://"))
-    return url
 
 
-def no_engine(engine: str, error: Exception) -> EngineError:
-    """Without the only engine every further trial would fail. One of several fails only its own."""
-    reason = getattr(error, "strerror", None) or str(error)
-    if engine:
-        text = f"no container engine answers at {engine} ({reason}): {HOW_TO_REACH}"
-    elif isinstance(error, PermissionError):
+def no_engine(error: Exception) -> EngineError:
+    """A final error: without the engine every further trial would fail."""
+    if isinstance(error, PermissionError):
         text = f"no permission to use the container engine at {engine_url()}: {HOW_TO_PERMIT}"
     else:
+        reason = getattr(error, "strerror", None) or str(error)
         text = f"no container engine answers at {engine_url()} ({reason}): {HOW_TO_START}"
-    return EngineError(text, is_final=not engine)
-
-
-def connect(engine: str = "") -> APIClient:
-    """The only client of this process for an engine. EngineError if it does not answer or is too old."""
-    if engine in gone:
-        raise gone[engine]
-    return client_of(engine)
+    return EngineError(text, is_final=True)
 
 
 @cache
-def client_of(engine: str) -> APIClient:
-    url = url_of(engine)
+def connect() -> APIClient:
+    """The only client of this process. Raises EngineError if the engine does not answer or is too old."""
+    url = engine_url()
+    if url.startswith("ssh://"):
+        raise EngineError(f"DOCKER_HOST={url}: {NOT_OVER_SSH}", is_final=True)
     try:
-        reached = reach(url)
+        reach(url)
     except OSError as error:
-        raise no_engine(engine, error) from None
-    client = make_client(engine, url, reached)
+        raise no_engine(error) from None
+    client = make_client(url)
     client.timeout = int(CALL_SECONDS)
-    if reached.startswith("unix://"):
+    if url.startswith("unix://"):
         from pytest_super.kernel.providers.docker.unix_adapter import UnixAdapter
 
         client.close()
-        client.mount("http+docker://", UnixAdapter(reached.removeprefix("unix://"), client.timeout))
+        client.mount("http+docker://", UnixAdapter(url.removeprefix("unix://"), client.timeout))
         # It needs no proxy and no .netrc, and looking for them takes a quarter of a call.
         client.trust_env = False
     return client
 
 
-def make_client(engine: str, url: str, reached: str) -> APIClient:
+def make_client(url: str) -> APIClient:
     import docker
     from docker.errors import DockerException
     from docker.utils import kwargs_from_env, version_lt
 
     # It also reads DOCKER_TLS_VERIFY and DOCKER_CERT_PATH.
-    settings = kwargs_from_env() | {"base_url": reached}
-    if engine and "://" not in engine:
-        settings |= {"tls": tls} if (tls := context(engine).TLSConfig) else {}
+    settings = kwargs_from_env() | {"base_url": url}
     try:
         client = docker.APIClient(version="auto", timeout=int(HELLO_SECONDS), **settings)
     except (DockerException, ValueError) as error:
-        # A tunnel is there before anybody knows whether an engine is at its other end.
-        words = tunnel(url).words() if url.startswith("ssh://") else ""
         # Not final: it listens, and may only be slow.
-        raise EngineError(str(no_engine(engine, ConnectionError(words) if words else error))) from error
+        raise EngineError(str(no_engine(error))) from error
     if version_lt(client.api_version, OLDEST_API):
         raise EngineError(
             f"the engine at {url} is too old (API {client.api_version}): Docker 19.03 or later is needed"
@@ -159,9 +115,7 @@ def make_client(engine: str, url: str, reached: str) -> APIClient:
 
 
 @contextmanager
-def engine_errors(
-    doing: str, engine: str = "", *, image: str = "", is_shared: bool = False
-) -> Iterator[None]:
+def engine_errors(doing: str, *, image: str = "", is_shared: bool = False) -> Iterator[None]:
     """Turn exceptions of docker-py and its transport into EngineError, or InfrastructureError for an image.
 
     `doing` completes "the engine failed to ...". `is_shared` says that other trials need the image too.
@@ -174,25 +128,19 @@ def engine_errors(
     except ImageNotFound as error:
         raise missing_image(image or str(error.explanation), is_final=is_shared) from error
     except APIError as error:
-        raise refusal(doing, engine, error) from error
+        raise refusal(doing, error) from error
     except (DockerException, HTTPError, OSError) as error:
         # The exceptions of `requests` are OSErrors.
-        raise failure(doing, engine, error) from error
+        raise failure(doing, error) from error
 
 
-def failure(doing: str, engine: str, failed: Exception) -> EngineError:
+def failure(doing: str, failed: Exception) -> EngineError:
     # When the engine is gone, docker-py's message does not say so.
     try:
-        reach(url_of(engine))
+        reach(engine_url())
     except OSError as error:
-        return no_engine(engine, error)
-    return EngineError(f"{f'the engine {engine}'.strip()} failed to {doing}: {failed}")
-
-
-def command_line(engine: str) -> str:
-    """The beginning of a command of docker's client for an engine."""
-    option = "-H" if "://" in engine else "--context"
-    return f"docker {option} {engine}" if engine else "docker"
+        return no_engine(error)
+    return EngineError(f"the engine failed to {doing}: {failed}")
 
 
 def missing_image(image: str, *, is_final: bool) -> InfrastructureError:
@@ -205,9 +153,9 @@ def missing_image(image: str, *, is_final: bool) -> InfrastructureError:
     return InfrastructureError(f"the engine has no image {image!r}: {advice}", is_final=is_final)
 
 
-def refusal(doing: str, engine: str, error: APIError) -> InfrastructureError:
+def refusal(doing: str, error: APIError) -> InfrastructureError:
     words = str(error.explanation or error)
-    refused = f"{f'the engine {engine}'.strip()} refused to {doing}: {words}"
+    refused = f"the engine refused to {doing}: {words}"
     if "executable file" in words and "not found" in words:
         return InfrastructureError("the image has no python3 in its PATH, which the kernel needs")
     if "Range of CPUs" in words:
@@ -217,31 +165,17 @@ def refusal(doing: str, engine: str, error: APIError) -> InfrastructureError:
     return EngineError(refused)
 
 
-def inspect(image: str, engines: Sequence[str] = ()) -> dict[str, Any] | None:
-    """What the engines know of an image; None if none has one of this name. Raises EngineError.
-
-    Of several engines, what one knows that pulled the image: the others do not know its digest. If none of
-    them has it, what this machine's engine knows, from which it is sent to them.
-    """
-    found: list[dict[str, Any]] = []
-    errors = []
-    for engine in (*engines, ""):
-        if found and not engine:
-            break
-        try:
-            found += filter(None, [inspect_on(engine, image)])
-        except EngineError as error:
-            errors.append(error)
-    if len(errors) > len(engines):
-        raise errors[0]
-    return min(found, key=lambda one: not one.get("RepoDigests"), default=None)
-
-
-def inspect_on(engine: str, image: str) -> dict[str, Any] | None:
-    """What one engine knows of an image; None if it has none of this name. Raises EngineError."""
+def inspect(image: str) -> dict[str, Any] | None:
+    """What the engine knows of an image; None if it has none of this name. Raises EngineError."""
     from docker.errors import ImageNotFound
 
-    with engine_errors("look for an image", engine), suppress(ImageNotFound):
-        found: dict[str, Any] = connect(engine).inspect_image(image)  # type: ignore[no-untyped-call]
+    with engine_errors("look for an image"), suppress(ImageNotFound):
+        found: dict[str, Any] = connect().inspect_image(image)  # type: ignore[no-untyped-call]
         return found
     return None
+
+
+def has_gpus() -> bool:
+    """Whether the engine has the runtime for GPUs in containers. Raises EngineError."""
+    with engine_errors("say what it has"):
+        return "nvidia" in (connect().info().get("Runtimes") or {})

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from contextlib import ExitStack
 from typing import TYPE_CHECKING
 
 from pytest_super.errors import EngineError
@@ -21,12 +20,11 @@ class DockerProvider(Provider):
     def why_not_isolated(self) -> None:
         return None
 
-    def why_unavailable(self, settings: SandboxSettings) -> str | None:
+    def why_unavailable(self) -> str | None:
         from pytest_super.kernel.providers.docker.engine import connect
 
         try:
-            for engine in settings.engines or ("",):
-                connect(engine)
+            connect()
         except EngineError as error:
             return str(error)
         return None
@@ -38,7 +36,7 @@ class DockerProvider(Provider):
         name = settings.image or image.DEFAULT_IMAGE
         if is_folder(name):
             return f"containers do not start from a folder ({name}): use --super-sandbox=bubblewrap"
-        found = engine.inspect(name, settings.engines)
+        found = engine.inspect(name)
         return str(engine.missing_image(name, is_final=True)) if found is None else None
 
     def make(self, spec: SandboxSpec, settings: SandboxSettings) -> DockerSandbox:
@@ -46,10 +44,7 @@ class DockerProvider(Provider):
 
         return DockerSandbox(spec, settings)
 
-    def sweep(self, settings: SandboxSettings) -> None:
+    def sweep(self) -> None:
         from pytest_super.kernel.providers.docker.sweep import sweep
 
-        with ExitStack() as stack:
-            for engine in settings.engines or ("",):
-                # All are swept, whatever one of them raises.
-                stack.callback(sweep, engine)
+        sweep()

@@ -6,7 +6,7 @@ import hashlib
 import json
 import secrets
 import threading
-from contextlib import AbstractContextManager, ExitStack, suppress
+from contextlib import AbstractContextManager, suppress
 from typing import TYPE_CHECKING, Any
 
 from pytest_super.errors import EngineError, InfrastructureError, UnsupportedError
@@ -22,15 +22,14 @@ from pytest_super.kernel.providers.docker.container_config import (
 from pytest_super.kernel.providers.docker.death import OUT_OF_MEMORY, EndReport
 from pytest_super.kernel.providers.docker.disk_use import bytes_with_holes, bytes_written, watch
 from pytest_super.kernel.providers.docker.engine import (
-    command_line,
     connect,
     engine_errors,
+    has_gpus,
     inspect,
     missing_image,
 )
 from pytest_super.kernel.providers.docker.image import software_of_image
 from pytest_super.kernel.providers.docker.image.agent import image_for, version_in
-from pytest_super.kernel.providers.docker.room import one_has_gpus, place_on
 from pytest_super.kernel.providers.docker.saved_files import command_after, put_changes, save_changes
 from pytest_super.kernel.providers.docker.start_slots import start_slot
 from pytest_super.kernel.providers.docker.sweep import LABEL, container_name, remove
@@ -76,9 +75,6 @@ class DockerSandbox:
         self.spec = spec
         self.settings = settings
         self.image = image_for(spec.image, settings)
-        self.engine = ""
-        """From `open` on, the one that was chosen among those of the settings, if there are any."""
-        self._place = ExitStack()
         self.disk = spec.disk or DEFAULT_DISK
         self.capabilities = Capabilities(
             isolation=True,
@@ -88,7 +84,7 @@ class DockerSandbox:
             disk=True,
             pids=True,
             no_network=True,
-            gpus=bool(spec.gpus) and one_has_gpus(settings.engines),
+            gpus=bool(spec.gpus) and has_gpus(),
             # The files of a mounted folder can change.
             snapshots=not settings.mounts,
         )
@@ -107,8 +103,7 @@ class DockerSandbox:
         if self.spec.gpus and not self.capabilities.gpus:
             raise UnsupportedError("the task needs GPUs, and the engine has no runtime for them")
         try:
-            self.engine = self._place.enter_context(place_on(self.settings.engines, self.spec))
-            api = connect(self.engine)
+            api = connect()
             with start_slot():
                 self._create(api)
                 return self._start(api)
@@ -125,7 +120,7 @@ class DockerSandbox:
             if files := self._config.files():
                 api.put_archive(self._container, "/", tar_of(files))
             if self._archive is not None:
-                put_changes(self.engine, self._container, self._archive)
+                put_changes(self._container, self._archive)
         self._refuse_dropped(created.get("Warnings") or [])
 
     def _bridge_command(self) -> list[str]:
@@ -135,7 +130,7 @@ class DockerSandbox:
     def _start(self, api: APIClient) -> AttachedStream:
         with self._errors("start a container"):
             # Both before the start: the end and the output of a short life would be lost otherwise.
-            self._end = EndReport(self.engine, self._container)
+            self._end = EndReport(self._container)
             self._stream = attach(api, self._container)
             api.start(self._container)
         # A daemon that nobody awaits: it can be in a call to an engine that hangs.
@@ -154,7 +149,7 @@ class DockerSandbox:
                 raise UnsupportedError(f"the engine cannot enforce the task's {name}: {dropped[0]}")
 
     def _bytes_written(self) -> int:
-        return bytes_written(self.engine, self._container, self.disk)
+        return bytes_written(self._container, self.disk)
 
     def _kill_for_disk(self, written: int) -> None:
         # Before the removal, which ends the stream: then the cause is asked for.
@@ -162,11 +157,11 @@ class DockerSandbox:
         self._verdict = (
             f"over its disk limit ({written / GIB:.2f} GiB written, {self.disk / GIB:.2f} GiB allowed)"
         )
-        remove(self.engine, self._container)
+        remove(self._container)
 
     def _renew(self) -> None:
-        with engine_errors("rename a container", self.engine):
-            connect(self.engine).rename(self._container, container_name(self._token))
+        with engine_errors("rename a container"):
+            connect().rename(self._container, container_name(self._token))
 
     def cause_of_death(self) -> str:
         if self._is_over_disk and self.spec.disk is None:
@@ -197,23 +192,20 @@ class DockerSandbox:
         from docker.errors import APIError
 
         image = f"{KEPT}:{self._token}"
-        with engine_errors("save a container's files", self.engine):
+        with engine_errors("save a container's files"):
             try:
-                if bytes_with_holes(connect(self.engine), self._container) > self.disk:
+                if bytes_with_holes(connect(), self._container) > self.disk:
                     raise InfrastructureError("its files, holes included, are larger than `sandbox.disk`")
                 if self.settings.pip_config:
                     # It can contain credentials of the index, and must not be in an image.
-                    connect(self.engine).put_archive(self._container, "/", tar_of({PIP_FILE: b""}))
-                connect(self.engine).commit(
-                    self._container, repository=KEPT, tag=self._token, changes=KEPT_CHANGES
-                )
+                    connect().put_archive(self._container, "/", tar_of({PIP_FILE: b""}))
+                connect().commit(self._container, repository=KEPT, tag=self._token, changes=KEPT_CHANGES)
             except APIError as error:
                 # 404: removed. 409: is being removed.
                 if error.status_code not in (404, 409):
                     raise
                 raise InfrastructureError("the container is gone, and its files with it") from None
-        docker = command_line(self.engine)
-        return f"enter it with `{docker} run --rm -it {image}`, remove it with `{docker} rmi {image}`"
+        return f"enter it with `docker run --rm -it {image}`, remove it with `docker rmi {image}`"
 
     @property
     def software(self) -> str:
@@ -224,16 +216,16 @@ class DockerSandbox:
     def agent_version(self) -> str:
         """The version of the agent's program in the image; "" without one. Raises EngineError."""
         program = self.settings.program
-        return "" if program is None else version_in(self.image, program, self.settings.engines) or ""
+        return "" if program is None else version_in(self.image, program) or ""
 
     def _image(self) -> dict[str, Any]:
-        found = inspect(self.image, self.settings.engines)
+        found = inspect(self.image)
         if found is None:
             raise missing_image(self.image, is_final=not self.spec.image)
         return found
 
     def _errors(self, doing: str) -> AbstractContextManager[None]:
-        return engine_errors(doing, self.engine, image=self.image, is_shared=not self.spec.image)
+        return engine_errors(doing, image=self.image, is_shared=not self.spec.image)
 
     # Snapshots
 
@@ -246,7 +238,7 @@ class DockerSandbox:
         return json.dumps([image, spec, *defaults, files, self._config.environment(), command])
 
     def save(self, archive: Path) -> None:
-        save_changes(self.engine, self._container, archive, but=OWN_FOLDER, most=self.disk)
+        save_changes(self._container, archive, but=OWN_FOLDER, most=self.disk)
 
     def restore(self, archive: Path) -> None:
         self._archive = archive
@@ -262,9 +254,8 @@ class DockerSandbox:
         if self._container:
             # An engine that does not answer was reported already.
             with suppress(InfrastructureError):
-                remove(self.engine, self._container)
+                remove(self._container)
         self._container = ""
-        self._place.close()
 
 
 # With our own label, a sweep would remove the container of a person who has entered the image.

@@ -47,14 +47,14 @@ os.execvp(command[0], command)
 """
 
 
-def save_changes(engine: str, container: str, archive: Path, but: str, most: int) -> None:
+def save_changes(container: str, archive: Path, but: str, most: int) -> None:
     """Save the written files in `archive`, without the folder `but`. No cell can run meanwhile.
 
     Raises OSError, and InfrastructureError also if they have more than `most` bytes: a hole in a file takes
     no room in the container, but would in the archive.
     """
-    api = connect(engine)
-    with engine_errors("list what a container has written", engine):
+    api = connect()
+    with engine_errors("list what a container has written"):
         if any(mount.get("RW") for mount in api.inspect_container(container)["Mounts"]):
             raise InfrastructureError("the image has volumes, and the engine does not list their files")
         changes = api.diff(container) or []
@@ -64,18 +64,17 @@ def save_changes(engine: str, container: str, archive: Path, but: str, most: int
     removed = [path for path in kept if paths[path] == DELETED]
     # REMOVED is itself saved: the container that starts from the archive removes these paths.
     lists = {LISTED: zeroed([*written, REMOVED]), REMOVED: zeroed(removed)}
-    with engine_errors("put files into a container", engine):
+    with engine_errors("put files into a container"):
         api.put_archive(container, "/", tar_of(lists))
     try:
         with archive.open("wb") as file:
             run(
-                engine,
                 container,
                 [*PACK, "--directory=/", f"--files-from=/{LISTED}"],
                 bounded(file.write, most),
             )
     finally:
-        run(engine, container, ["rm", "-f", f"/{LISTED}", f"/{REMOVED}"])
+        run(container, ["rm", "-f", f"/{LISTED}", f"/{REMOVED}"])
 
 
 def bounded(write: Callable[[bytes], object], most: int) -> Callable[[bytes], object]:
@@ -96,10 +95,10 @@ def zeroed(paths: Sequence[str]) -> bytes:
     return b"".join(path.encode("utf-8", "surrogateescape") + b"\0" for path in paths)
 
 
-def run(engine: str, container: str, command: Sequence[str], take: Callable[[bytes], object] = len) -> None:
+def run(container: str, command: Sequence[str], take: Callable[[bytes], object] = len) -> None:
     """Run a program in the container and pass its output to `take`. InfrastructureError if it fails."""
-    api = connect(engine)
-    with engine_errors("run a program in a container", engine):
+    api = connect()
+    with engine_errors("run a program in a container"):
         program = api.exec_create(container, list(command), user="0:0")["Id"]
         with closing(start_program(api, program)) as stream:
             while output := stream.read(PIECE):
@@ -118,10 +117,10 @@ def exit_code(api: APIClient, program: str) -> int | None:
     return None if found["Running"] else found["ExitCode"]
 
 
-def put_changes(engine: str, container: str, archive: Path) -> None:
+def put_changes(container: str, archive: Path) -> None:
     """Put saved files into a container that has not started. Raises InfrastructureError and OSError."""
-    with archive.open("rb") as file, engine_errors("put files into a container", engine):
-        connect(engine).put_archive(container, "/", file)
+    with archive.open("rb") as file, engine_errors("put files into a container"):
+        connect().put_archive(container, "/", file)
 
 
 def command_after(command: Sequence[str]) -> list[str]:

@@ -1,11 +1,11 @@
-"""Slots that all processes of this user on this machine share, such as for the start of containers."""
+"""Slots for the start of containers, which all processes of this user on this machine share."""
 
 from __future__ import annotations
 
 import fcntl
 import os
 import tempfile
-from contextlib import AbstractContextManager, ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from time import sleep
 from typing import TYPE_CHECKING
@@ -20,24 +20,22 @@ answer takes 3.1 s and 2.0 s (`benchmarks/start_slots.py`). So fewer slots would
 LOOK_SECONDS = 0.05
 
 
-def start_slot() -> AbstractContextManager[None]:
-    """Limits how many containers start at the same time. Raises OSError."""
-    return slot("start", SLOTS)
-
-
 @contextmanager
-def slot(kind: str, number: int) -> Iterator[None]:
-    """Wait for one of so many slots and hold it. The end of the process frees it too. Raises OSError."""
+def start_slot() -> Iterator[None]:
+    """Limit how many containers start at the same time: wait for a slot and hold it. Raises OSError.
+
+    The end of the process frees it, too.
+    """
     with ExitStack() as stack:
-        files = [stack.enter_context(open_slot(kind, one)) for one in range(number)]
+        files = [stack.enter_context(open_slot(number)) for number in range(SLOTS)]
         while not any(map(take, files)):
             sleep(LOOK_SECONDS)
         yield
 
 
-def open_slot(kind: str, number: int) -> IO[str]:
+def open_slot(number: int) -> IO[str]:
     # The files are never removed, or two processes could hold locks on two files of one name.
-    return Path(tempfile.gettempdir(), f"pytest-super-{kind}-{os.getuid()}-{number}").open("a")
+    return Path(tempfile.gettempdir(), f"pytest-super-start-{os.getuid()}-{number}").open("a")
 
 
 def take(file: IO[str]) -> bool:

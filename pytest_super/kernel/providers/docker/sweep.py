@@ -39,24 +39,24 @@ def is_abandoned(container: dict[str, Any], now: float) -> bool:
     return deadline_of(container) < now if lives is None else not lives
 
 
-def sweep(engine: str = "") -> None:
+def sweep() -> None:
     """Remove our containers whose owner is dead; of owners on other hosts, those past their deadline.
 
     The controller calls it at the start of a run. Raises EngineError when the engine does not answer.
     """
-    with engine_errors("list containers", engine):
-        ours = connect(engine).containers(all=True, filters={"label": f"{LABEL}=1"})
+    with engine_errors("list containers"):
+        ours = connect().containers(all=True, filters={"label": f"{LABEL}=1"})
     for container in ours:
         if is_abandoned(container, time.time()):
-            remove(engine, container["Id"])
+            remove(container["Id"])
 
 
-def remove(engine: str, container: str) -> None:
+def remove(container: str) -> None:
     """Kill and remove the container; returns when it is gone. No error if it was gone before."""
     from docker.errors import APIError, NotFound
 
-    api = connect(engine)
-    with engine_errors("remove a container", engine), suppress(NotFound):
+    api = connect()
+    with engine_errors("remove a container"), suppress(NotFound):
         try:
             api.remove_container(container, force=True, v=True)
         except APIError as error:

@@ -21,7 +21,7 @@ from pytest_super.kernel.providers.docker.image import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Mapping
 
     from pytest_super.kernel.sandbox import ProgramInImage, SandboxSettings
 
@@ -48,12 +48,12 @@ def image_for(own: str | None, settings: SandboxSettings) -> str:
 
     Raises InfrastructureError if neither has the agent's program, in a version that works and was asked for.
     """
-    image, program, engines = own or settings.image or DEFAULT_IMAGE, settings.program, settings.engines
+    image, program = own or settings.image or DEFAULT_IMAGE, settings.program
     if program is None:
         return image
     places = (image, name_with(image, program))
     for name in places:
-        version = version_in(name, program, engines)
+        version = version_in(name, program)
         if version is None or (program.is_exact and version != program.version):
             continue
         if Version(version) < Version(program.oldest):
@@ -63,7 +63,7 @@ def image_for(own: str | None, settings: SandboxSettings) -> str:
                 is_final=not own,
             )
         return name
-    if inspect(image, engines) is None:
+    if inspect(image) is None:
         raise missing_image(image, is_final=not own)
     raise InfrastructureError(
         f"neither the image {' nor '.join(places)} has {words_of(program)}: {how_to_build(image, program)}",
@@ -81,9 +81,9 @@ def how_to_build(image: str, program: ProgramInImage) -> str:
     return f"build one with `pytest-super image build --agent {program.name}{exact}{base}`"
 
 
-def version_in(image: str, program: ProgramInImage, engines: Sequence[str] = ()) -> str | None:
+def version_in(image: str, program: ProgramInImage) -> str | None:
     """The version of the program in an image; None if it is not there, or there is no such image."""
-    found = inspect(image, engines)
+    found = inspect(image)
     labels = {} if found is None else found["Config"].get("Labels") or {}
     version = labels.get(LABEL + program.name)
     return None if version is None else str(version)

@@ -82,7 +82,7 @@ def write(image: str, facts: dict[str, Any], folder: Path) -> UnpackedImage:
             executable, library, packages = json.loads(api.logs(container, stderr=False))
             extract(api.export(container), folder)
         finally:
-            remove("", container)
+            remove(container)
     for name in COVERED:
         (folder / name).parent.mkdir(exist_ok=True)
         # A link could lead out of the folder.
