@@ -21,7 +21,7 @@ from pytest_super.model.protocols.canonical import parts_of
 from pytest_super.model.protocols.common import COMMON
 from pytest_super.model.recorded import RecordedTrial
 from pytest_super.report.notebook import write_notebook
-from pytest_super.report.page.charts import axis, cost_against_headline, timeline_of
+from pytest_super.report.page.charts import axis, cost_against_headline
 from pytest_super.report.page.conversation import conversation_of
 from pytest_super.report.page.figures import figures_of
 from pytest_super.report.page.one_file import MOST_OF_TRIAL, one_file, write_page
@@ -222,21 +222,6 @@ def test_without_prices_tokens_are_drawn_and_without_a_model_nothing() -> None:
     assert chart is not None
     assert chart.x_label == "tokens"
     assert cost_against_headline([shown(a_result(cost_usd=None, prompt_tokens=0))], "accuracy") is None
-
-
-def test_the_timeline_has_a_row_for_each_worker_in_their_order() -> None:
-    trials = [shown(a_result(f"t{number}", worker=f"gw{number}")) for number in (10, 9)]
-    taken_over = shown(a_result("old", worker="gw5", resumed_from="other"))
-    chart = timeline_of([*trials, taken_over])
-    assert chart is not None
-    assert [(row.name, row.trials, row.busy) for row in chart.rows] == [("gw9", 1, 1.0), ("gw10", 1, 1.0)]
-
-
-def test_a_trial_that_takes_no_time_beside_others_can_be_seen() -> None:
-    trials = [shown(a_result("long", wall_seconds=90_000.0)), shown(a_result("short", wall_seconds=0.1))]
-    chart = timeline_of(trials)
-    assert chart is not None
-    assert min(span.width for span in chart.rows[0].spans) >= 2
 
 
 # Texts

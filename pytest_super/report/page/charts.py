@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass
-from datetime import datetime
 from math import ceil, floor, log10
 from typing import TYPE_CHECKING
 
@@ -31,8 +30,6 @@ GRID = 6
 LONGEST_NAME = 19
 # Of a metric, below an axis.
 LONGEST_LABEL = 40
-# A bar that can be seen.
-NARROWEST = 2.0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -80,37 +77,6 @@ class Scatter:
     x_ticks: list[Tick]
     y_ticks: list[Tick]
     height: int = SCATTER_HEIGHT
-
-
-@dataclass(frozen=True, kw_only=True)
-class Span:
-    """One trial of a worker."""
-
-    x: float
-    width: float
-    outcome: str
-    title: str
-
-
-@dataclass(frozen=True, kw_only=True)
-class WorkerRow:
-    name: str
-    y: float
-    spans: list[Span]
-    trials: int
-    busy: float
-    """The share of the run's time in which it had a trial."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class Timeline:
-    height: float
-    rows: list[WorkerRow]
-    ticks: list[Tick]
-
-
-TimedTrial = tuple["ShownTrial", float, float]
-"""A trial, its start in seconds after that of the run, and its length in seconds."""
 
 
 def bars_of(levels: Sequence[Level], headline: str) -> Bars:
@@ -185,63 +151,6 @@ def scatter_of(trials: Sequence[ShownTrial], x: Reader, y: Reader) -> Scatter | 
         x_ticks=[Tick(at=rounded(across(one)), text=short_number(one)) for one in x_steps],
         y_ticks=[Tick(at=rounded(down(one)), text=short_number(one)) for one in y_steps],
     )
-
-
-def timeline_of(trials: Sequence[ShownTrial]) -> Timeline | None:
-    """The trials that this run has run, by worker; None if no start is known."""
-    timed = [(one, *found) for one in trials if (found := span_of(one))]
-    if not timed:
-        return None
-    begin = min(start for _, start, _ in timed)
-    length = max(end for _, _, end in timed) - begin or 1.0
-    by_worker: dict[str, list[TimedTrial]] = {}
-    for one, start, end in timed:
-        by_worker.setdefault(one.result.worker or "?", []).append((one, start - begin, end - start))
-    # gw10 after gw9.
-    names = sorted(by_worker, key=lambda name: (len(name), name))
-    rows = [
-        WorkerRow(
-            name=cut(name, 8),
-            y=TOP + ROW * number,
-            spans=spans_of(by_worker[name], length),
-            trials=len(by_worker[name]),
-            busy=min(sum(seconds for _, _, seconds in by_worker[name]) / length, 1.0),
-        )
-        for number, name in enumerate(names)
-    ]
-    ticks = [
-        Tick(at=rounded(LEFT + PLOT * one / length), text=short_number(one))
-        for one in axis(length)[1]
-        if one <= length
-    ]
-    return Timeline(height=TOP + ROW * len(rows) + BOTTOM, rows=rows, ticks=ticks)
-
-
-def spans_of(timed: Sequence[TimedTrial], length: float) -> list[Span]:
-    """The bars of one worker. Those that would be drawn at the same place are one."""
-    drawn: dict[tuple[float, float, str], list[str]] = {}
-    for one, start, seconds in timed:
-        x = float(floor(LEFT + PLOT * start / length))
-        # Less, so that there is a gap between two bars.
-        width = max(rounded(PLOT * seconds / length - 1), NARROWEST)
-        title = f"{one.result.name}: {seconds:.1f} s, {one.outcome}"
-        drawn.setdefault((x, width, one.outcome), []).append(title)
-    return [
-        Span(x=x, width=width, outcome=outcome, title=titled(titles))
-        for (x, width, outcome), titles in drawn.items()
-    ]
-
-
-def span_of(trial: ShownTrial) -> tuple[float, float] | None:
-    """Start and end in seconds since the epoch. None for a trial of another run, and one that goes on."""
-    result = trial.result
-    if result.resumed_from or trial.outcome == GOING_ON:
-        return None
-    try:
-        start = datetime.fromisoformat(result.started).timestamp()
-    except (ValueError, OverflowError, OSError):
-        return None
-    return start, start + max(result.wall_seconds, 0.0)
 
 
 def axis(largest: float) -> tuple[float, list[float]]:

@@ -17,7 +17,6 @@ from pytest_super.report.page.charts import (
     compute_against_steps,
     cost_against_headline,
     counts_of,
-    timeline_of,
 )
 from pytest_super.report.page.figures import figures_of, headline_of
 from pytest_super.report.page.stored import OUTCOMES
@@ -133,7 +132,6 @@ def run_page(
         bars=bars_of(figures.levels, headline),
         cost=cost_against_headline(run.trials, headline),
         compute=compute_against_steps(run.trials),
-        timeline=timeline_of(run.trials),
         details=details,
         without_details=len(run.trials) - len(details or ()),
     )
