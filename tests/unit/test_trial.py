@@ -374,8 +374,8 @@ def test_pre_executed_cells_run_to_their_end_uncharged_and_uncredited() -> None:
     for step in pre_execute(task, bench.kernel):  # type: ignore[arg-type]
         bench.trial.add_pre_executed(step)
     bench.budget.start_metering(lambda: bench.kernel.busy_seconds)
-    assert [step.origin for step in bench.trial.history] == ["pre_execute"] * 3
-    assert bench.trial.history[2].outcome == "error"
+    assert {step.origin for step in bench.trial.history} == {"pre_execute"}
+    assert [step.outcome for step in bench.trial.history] == ["ok", "timed_out", "ok", "error"]
     assert bench.budget.compute_seconds == 0
     assert bench.landmarks.hits == [False]
     assert bench.trial.execute("x").observation == "5"
