@@ -112,6 +112,13 @@ def test_a_kernel_that_died_is_told_and_its_files_stay_open(kernel: Kernel) -> N
     assert kernel.files.read("sub/a.py") == b"x = 1\n"
 
 
+def test_what_ipython_pages_is_output_and_limited_like_other_output(kernel: Kernel) -> None:
+    run = Run(kernel, "len?", "from IPython.core.page import page\npage('x' * 10**6)", "submit null")
+    assert "Return the number of items in a container" in run.steps[0].observation
+    assert "950000 characters left out" in run.steps[1].observation
+    assert len(run.steps[1].observation) < 60_000
+
+
 def test_no_command_shows_a_landmark(kernel: Kernel) -> None:
     kernel.files.write("log.txt", b"trained\n")
     run = Run(kernel, "open log.txt", "search_file trained", "!cat log.txt", "submit null")
