@@ -141,7 +141,7 @@ class Kernel:
         live = self._live
         live.require_kernel(START_SECONDS)
         if live.death is not None and not live.has_cell:
-            detail = f"the kernel died ({live.death}) and was not restarted"
+            detail = f"{live.death} (before this cell, which did not run)"
             return CellResult(outcome=Outcome.KERNEL_DIED, detail=detail)
         live.run(code, listener)
         return self._after_wait(live.await_cell(timeout))

@@ -245,7 +245,7 @@ class LiveKernel:
             return cell.outcome(while_interrupting=is_interrupt)
         if not self.link.is_open:
             return Outcome.SANDBOX_LOST, self.link.cause_of_end
-        return Outcome.KERNEL_DIED, str(self._death)
+        return Outcome.KERNEL_DIED, cell.why_kernel_ends or str(self._death)
 
     # What the link's reader thread reports
 

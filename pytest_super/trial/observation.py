@@ -73,8 +73,8 @@ def ending(result: CellResult) -> str:
             return "[The cell was interrupted.]"
         case Outcome.KERNEL_DIED:
             # Written before the restart, which can fail.
-            after = "A new one is started: variables are lost, files are kept."
-            return f"[The kernel died: {result.detail}. {after}]"
+            after = "a new one is started, variables are lost, files are kept"
+            return f"[The kernel died: {result.detail}; {after}.]"
         case Outcome.SANDBOX_LOST:
             return f"[The sandbox is gone: {result.detail}.]"
     return ""

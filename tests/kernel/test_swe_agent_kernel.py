@@ -119,6 +119,20 @@ def test_what_ipython_pages_is_output_and_limited_like_other_output(kernel: Kern
     assert len(run.steps[1].observation) < 60_000
 
 
+@pytest.mark.parametrize("code", ["exit", "import time\ntime.sleep(1.2)\nexit()"])
+def test_a_cell_that_exits_pays_for_the_kernel_itself(kernel: Kernel, code: str) -> None:
+    run = Run(kernel, "create kept.py", code, "print('new')", "open kept.py", "submit null")
+    assert [step.outcome for step in run.steps] == ["ok", "kernel_died", "ok", "ok", "ok"]
+    assert run.steps[1].observation == (
+        "[The kernel died: the cell ended it; a new one is started, variables are lost, files are kept.]"
+    )
+
+
+def test_a_cell_that_keeps_the_kernel_when_it_exits_has_ended_well(kernel: Kernel) -> None:
+    run = Run(kernel, "x = 1\nexit(keep_kernel=True)", "x", "submit null")
+    assert [step.outcome for step in run.steps] == ["ok"] * 3
+
+
 def test_no_command_shows_a_landmark(kernel: Kernel) -> None:
     kernel.files.write("log.txt", b"trained\n")
     run = Run(kernel, "open log.txt", "search_file trained", "!cat log.txt", "submit null")
