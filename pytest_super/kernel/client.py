@@ -164,8 +164,8 @@ class Kernel:
     def interrupt(self, timeout: float = INTERRUPT_SECONDS) -> CellResult:
         """Interrupt the running cell as Ctrl-C does: INTERRUPTED, or TIMED_OUT when it still runs.
 
-        A cell that ends by itself in that time counts as interrupted too. Raises CellStateError when no cell
-        runs.
+        A cell that still runs after a second interrupt is ended with everything inside: KERNEL_DIED. A cell
+        that ends by itself in that time counts as interrupted too. Raises CellStateError when no cell runs.
         """
         return self._after_wait(self._live.interrupt(timeout))
 

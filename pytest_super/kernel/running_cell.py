@@ -97,7 +97,7 @@ class RunningCell(Running):
 
     def __init__(self, request_id: str, *, output: CellOutput, started: float) -> None:
         super().__init__(output, started)
-        self.is_interrupted = False
+        self.interrupts = 0
         self.why_kernel_ends = ""
         """Why this cell ends the kernel; "" if it does not."""
         self.has_begun = False
@@ -165,12 +165,12 @@ class RunningCell(Running):
             return self._outcome_without_error(while_interrupting)
         name = error["ename"] or ""
         # A cell can raise KeyboardInterrupt by itself, or turn our interrupt into another error.
-        is_ours = self.is_interrupted and (name == "KeyboardInterrupt" or while_interrupting)
+        is_ours = self.interrupts and (name == "KeyboardInterrupt" or while_interrupting)
         detail = f"{name}: {error['evalue'] or ''}".removesuffix(": ")[:1000]
         return (Outcome.INTERRUPTED if is_ours else Outcome.ERROR), detail
 
     def _outcome_without_error(self, while_interrupting: bool) -> tuple[Outcome, str]:
-        if while_interrupting or (self.is_interrupted and self._reply is None):
+        if while_interrupting or (self.interrupts and self._reply is None):
             return Outcome.INTERRUPTED, ""
         # Code inside can also make the kernel refuse a cell, with the status "aborted".
         if self._reply is None or self._reply.get("status") == "aborted":

@@ -68,6 +68,9 @@ def ending(result: CellResult) -> str:
     match result.outcome:
         case Outcome.TIMED_OUT:
             ran = f"The cell has run for {result.seconds:.0f} seconds and is still running"
+            if result.detail:
+                after = "another interrupt replaces the kernel (variables are lost, files are kept)"
+                return f"[{ran}: {result.detail}. continue_wait keeps waiting, {after}.]"
             return f"[{ran}: continue_wait keeps waiting, interrupt stops it.]"
         case Outcome.INTERRUPTED:
             return "[The cell was interrupted.]"
