@@ -99,12 +99,8 @@ def main() -> None:
     # Python added the folder of this file, from which cells must not import.
     del sys.path[0]
     do_without_debugger()
-    from ipykernel import iostream, kernelapp, zmqshell
-    from IPython.core import page
+    from ipykernel import iostream, kernelapp
 
-    # What IPython pages (`len?`, `%psource`) is a display, in its place in the output, and not a field of the
-    # cell's reply, which would follow all output.
-    zmqshell.ZMQInteractiveShell.payloadpage_page = staticmethod(page.display_page)  # type: ignore[assignment]
     # A private name of ipykernel. A version without it keeps its own way to read child processes' output.
     if hasattr(iostream.OutStream, "_watch_pipe_fd"):
         combined: Any = type("OutStream", (CompleteStream, iostream.OutStream), {})
