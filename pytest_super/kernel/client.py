@@ -141,7 +141,7 @@ class Kernel:
         live = self._live
         live.require_kernel(START_SECONDS)
         if live.death is not None and not live.has_cell:
-            detail = f"the kernel died ({live.death}) and was not restarted"
+            detail = f"{live.death} (before this cell, which did not run)"
             return CellResult(outcome=Outcome.KERNEL_DIED, detail=detail)
         live.run(code, listener)
         return self._after_wait(live.await_cell(timeout))
@@ -164,8 +164,8 @@ class Kernel:
     def interrupt(self, timeout: float = INTERRUPT_SECONDS) -> CellResult:
         """Interrupt the running cell as Ctrl-C does: INTERRUPTED, or TIMED_OUT when it still runs.
 
-        A cell that ends by itself in that time counts as interrupted too. Raises CellStateError when no cell
-        runs.
+        A cell that still runs after a second interrupt is ended with everything inside: KERNEL_DIED. A cell
+        that ends by itself in that time counts as interrupted too. Raises CellStateError when no cell runs.
         """
         return self._after_wait(self._live.interrupt(timeout))
 

@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 BEGIN_SECONDS = 2.0
 # IPython announces a cell, then runs callbacks, in which it swallows an interrupt, and only then the code.
 CALLBACK_SECONDS = 0.05
+# How long to wait for the death of a kernel that was killed.
+DEATH_SECONDS = 10.0
 # A cell that is not over by then is followed by a probe: code can break the messages that would end it.
 PROBE_SECONDS = 1.0
 # How long the published message of the first answered probe can take before the next probe.
@@ -182,15 +184,21 @@ class LiveKernel:
         """Interrupt the running cell and wait for its end at most `seconds`."""
         with self._changed:
             cell = self._require_cell()
-            cell.is_interrupted = True
+            cell.interrupts += 1
             # Between cells the kernel ignores the signal, and an interrupt that comes too early is lost.
             self._changed.wait_for(
                 lambda: cell.has_begun or cell.is_over or not self.is_alive, min(seconds, BEGIN_SECONDS)
             )
             if cell.has_begun:
-                self._changed.wait_for(lambda: cell.is_over or not self.is_alive, CALLBACK_SECONDS)
+                self._has_ended(cell, CALLBACK_SECONDS)
             self.link.interrupt()
-            self._follow(cell)
+            # Always another one: a message wakes the event loop of a kernel whose cell awaits, and only then
+            # does ipykernel cancel the cell.
+            cell.probe = self._send_probe()
+            if cell.interrupts > 1 and not self._has_ended(cell, seconds):
+                cell.why_kernel_ends = "a second interrupt had no effect, so it was killed"
+                self.link.kill()
+                seconds = DEATH_SECONDS
         return self.await_cell(seconds, is_interrupt=True)
 
     def await_cell(self, seconds: float | None, *, is_interrupt: bool = False) -> CellResult:
@@ -206,13 +214,18 @@ class LiveKernel:
             while self.is_alive and not cell.is_over:
                 left = PROBE_SECONDS if deadline is None else deadline - time.monotonic()
                 if left <= 0:
-                    return cell.result(Outcome.TIMED_OUT, "", self._clock())
+                    detail = "the interrupt had no effect" if cell.interrupts else ""
+                    return cell.result(Outcome.TIMED_OUT, detail, self._clock())
                 self._changed.wait(min(left, PROBE_SECONDS))
                 if time.monotonic() - began > PROBE_SECONDS:
                     self._follow(cell)
             self._forget(cell)
         self._listeners.raise_error()
         return cell.result(*self._outcome(cell, is_interrupt), self._clock())
+
+    def _has_ended(self, cell: RunningCell, seconds: float) -> bool:
+        """Wait for the end of the cell, its kernel or its sandbox, with the lock."""
+        return self._changed.wait_for(lambda: cell.is_over or not self.is_alive, seconds)
 
     def _begin(self, request: dict[str, Any], listener: Listener | None, output: CellOutput) -> RunningCell:
         """Send the request of a cell. If the sandbox has ended, the wait for the cell ends at once."""
@@ -245,7 +258,7 @@ class LiveKernel:
             return cell.outcome(while_interrupting=is_interrupt)
         if not self.link.is_open:
             return Outcome.SANDBOX_LOST, self.link.cause_of_end
-        return Outcome.KERNEL_DIED, str(self._death)
+        return Outcome.KERNEL_DIED, cell.why_kernel_ends or str(self._death)
 
     # What the link's reader thread reports
 

@@ -90,14 +90,16 @@ class RunningCell(Running):
     an interrupt at the wrong moment, can swallow one of the two. Then the cell is over when the kernel has
     begun to handle a later request, our probe, and has answered it: the kernel handles one request at a time,
     so by then all output of the cell has arrived, and its reply, each on its own channel. The order of
-    messages on different channels is undefined.
+    messages on different channels is undefined. A cell that ends its kernel is over when the kernel is dead.
 
     The clock of the cell runs until it is over: code can send an idle message or a reply long before its end.
     """
 
     def __init__(self, request_id: str, *, output: CellOutput, started: float) -> None:
         super().__init__(output, started)
-        self.is_interrupted = False
+        self.interrupts = 0
+        self.why_kernel_ends = ""
+        """Why this cell ends the kernel; "" if it does not."""
         self.has_begun = False
         """Whether the kernel has announced the cell: from then on an interrupt reaches it."""
         self.probe: Probe | None = None
@@ -121,6 +123,8 @@ class RunningCell(Running):
                 self.has_begun = True
             elif message.kind == "execute_reply":
                 self._reply = content
+                if asks_to_exit(content):
+                    self.why_kernel_ends = "the cell ended it"
             elif message.kind == "status" and content["execution_state"] == "idle":
                 self._is_idle = True
         if self.is_over:
@@ -137,7 +141,7 @@ class RunningCell(Running):
     @property
     def is_over(self) -> bool:
         is_superseded = self.probe is not None and self.probe.has_begun and self.probe.is_answered
-        return is_superseded or (self._is_idle and self._reply is not None)
+        return not self.why_kernel_ends and (is_superseded or (self._is_idle and self._reply is not None))
 
     @property
     def value(self) -> str | None:
@@ -161,17 +165,22 @@ class RunningCell(Running):
             return self._outcome_without_error(while_interrupting)
         name = error["ename"] or ""
         # A cell can raise KeyboardInterrupt by itself, or turn our interrupt into another error.
-        is_ours = self.is_interrupted and (name == "KeyboardInterrupt" or while_interrupting)
+        is_ours = self.interrupts and (name == "KeyboardInterrupt" or while_interrupting)
         detail = f"{name}: {error['evalue'] or ''}".removesuffix(": ")[:1000]
         return (Outcome.INTERRUPTED if is_ours else Outcome.ERROR), detail
 
     def _outcome_without_error(self, while_interrupting: bool) -> tuple[Outcome, str]:
-        if while_interrupting or (self.is_interrupted and self._reply is None):
+        if while_interrupting or (self.interrupts and self._reply is None):
             return Outcome.INTERRUPTED, ""
         # Code inside can also make the kernel refuse a cell, with the status "aborted".
         if self._reply is None or self._reply.get("status") == "aborted":
             return Outcome.ERROR, "the kernel ended the cell without a reply"
         return Outcome.OK, ""
+
+
+def asks_to_exit(reply: dict[str, Any]) -> bool:
+    """Whether code has called IPython's `exit`: the kernel ends soon after its reply."""
+    return any(one["source"] == "ask_exit" and not one["keepkernel"] for one in reply["payload"] or ())
 
 
 class Listeners:

@@ -158,6 +158,7 @@ MESSAGES: dict[int, dict[str, Type]] = {
             ename=optional(ERROR["ename"]),
             evalue=optional(ERROR["evalue"]),
             user_expressions=optional(record(value=optional(VALUE))),
+            payload=optional(listed(record(source=optional(SHORT), keepkernel=optional(flag)), 10_000)),
         ),
     },
     frames.IOPUB: {

@@ -73,8 +73,9 @@ TOOLS = {
         "runs.",
     ),
     "interrupt": TrialTool(
-        "Stop the cell that is still running, as Ctrl-C does; variables and files stay. Returns "
-        "its output since the last result. An error if no cell runs.",
+        "Stop the cell that is still running, as Ctrl-C does; variables and files stay. If it still "
+        "runs, a second interrupt replaces the kernel: only files stay. Returns its output since the last "
+        "result. An error if no cell runs.",
     ),
     "edit": TrialTool(
         "Replace a text in a file of the sandbox. Returns the lines around the change. An error, "

@@ -68,13 +68,16 @@ def ending(result: CellResult) -> str:
     match result.outcome:
         case Outcome.TIMED_OUT:
             ran = f"The cell has run for {result.seconds:.0f} seconds and is still running"
+            if result.detail:
+                after = "another interrupt replaces the kernel (variables are lost, files are kept)"
+                return f"[{ran}: {result.detail}. continue_wait keeps waiting, {after}.]"
             return f"[{ran}: continue_wait keeps waiting, interrupt stops it.]"
         case Outcome.INTERRUPTED:
             return "[The cell was interrupted.]"
         case Outcome.KERNEL_DIED:
             # Written before the restart, which can fail.
-            after = "A new one is started: variables are lost, files are kept."
-            return f"[The kernel died: {result.detail}. {after}]"
+            after = "a new one is started, variables are lost, files are kept"
+            return f"[The kernel died: {result.detail}; {after}.]"
         case Outcome.SANDBOX_LOST:
             return f"[The sandbox is gone: {result.detail}.]"
     return ""

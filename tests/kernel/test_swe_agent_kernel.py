@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -110,6 +111,58 @@ def test_a_kernel_that_died_is_told_and_its_files_stay_open(kernel: Kernel) -> N
     assert [step.outcome for step in run.steps] == ["ok", "ok", "kernel_died", "ok", "ok"]
     assert run.prompt_line(3) == [f"{kernel.workdir}/sub/a.py", kernel.workdir]
     assert kernel.files.read("sub/a.py") == b"x = 1\n"
+
+
+def test_what_ipython_pages_is_output_and_limited_like_other_output(kernel: Kernel) -> None:
+    run = Run(kernel, "len?", "from IPython.core.page import page\npage('x' * 10**6)", "submit null")
+    assert "Return the number of items in a container" in run.steps[0].observation
+    assert "950000 characters left out" in run.steps[1].observation
+    assert len(run.steps[1].observation) < 60_000
+
+
+@pytest.mark.parametrize("code", ["exit", "import time\ntime.sleep(1.2)\nexit()"])
+def test_a_cell_that_exits_pays_for_the_kernel_itself(kernel: Kernel, code: str) -> None:
+    run = Run(kernel, "create kept.py", code, "print('new')", "open kept.py", "submit null")
+    assert [step.outcome for step in run.steps] == ["ok", "kernel_died", "ok", "ok", "ok"]
+    assert run.steps[1].observation == (
+        "[The kernel died: the cell ended it; a new one is started, variables are lost, files are kept.]"
+    )
+
+
+def test_a_cell_that_keeps_the_kernel_when_it_exits_has_ended_well(kernel: Kernel) -> None:
+    run = Run(kernel, "x = 1\nexit(keep_kernel=True)", "x", "submit null")
+    assert [step.outcome for step in run.steps] == ["ok"] * 3
+
+
+def test_the_second_interrupt_without_effect_replaces_the_kernel(
+    kernel: Kernel, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(kernel, "interrupt", partial(kernel.interrupt, 1))
+    cell = (
+        "import asyncio\nwhile True:\n    try:\n        await asyncio.sleep(0.1)\n"
+        "    except asyncio.CancelledError:\n        pass"
+    )
+    run = Run(kernel, cell, "interrupt", "continue_wait", "interrupt", "print('new')", "submit null", cell=1)
+    outcomes = [step.outcome for step in run.steps]
+    assert outcomes == ["timed_out"] * 3 + ["kernel_died", "ok", "ok"]
+    for step in run.steps[1:3]:
+        assert "the interrupt had no effect" in step.observation
+        assert "another interrupt replaces the kernel" in step.observation
+    assert "a second interrupt had no effect" in run.steps[3].observation
+    assert "variables are lost, files are kept" in run.steps[3].observation
+
+
+def test_a_cell_that_ends_at_the_second_interrupt_leaves_the_kernel(
+    kernel: Kernel, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(kernel, "interrupt", partial(kernel.interrupt, 2))
+    cell = (
+        "import time\nfor seen in range(2):\n    try:\n        time.sleep(600)\n"
+        "    except KeyboardInterrupt:\n        pass"
+    )
+    run = Run(kernel, cell, "interrupt", "interrupt", "seen", "submit null", cell=1)
+    assert [step.outcome for step in run.steps] == ["timed_out", "timed_out", "interrupted", "ok", "ok"]
+    assert run.steps[3].observation == "1\n"
 
 
 def test_no_command_shows_a_landmark(kernel: Kernel) -> None:

@@ -30,6 +30,7 @@ def test_magics_work(kernel: Kernel) -> None:
     assert printed(kernel, "%run greet.py you") == "hello you\n"
     assert "elapsed\n" in printed(kernel, "%mkdir -p deep/er\n%cd -q deep/er\n%env A=elapsed\n!echo $A")
     assert printed(kernel, "%pwd").strip("'\n").endswith("/deep/er")
+    assert printed(kernel, "print(1)\nlen?\nprint(2)").startswith("1\nSignature: len(obj, /)\n")
 
 
 def test_shell_commands_work(kernel: Kernel) -> None:

@@ -58,12 +58,19 @@ def test_one_cell_at_a_time(shared_kernel: Kernel) -> None:
         shared_kernel.wait(60)
 
 
-def test_a_cell_that_ignores_interrupts_goes_on_until_restart(kernel: Kernel) -> None:
+def test_a_cell_that_awaits_can_be_interrupted(shared_kernel: Kernel) -> None:
+    assert shared_kernel.execute("import asyncio\nawait asyncio.Event().wait()", timeout=1.5).is_running
+    assert shared_kernel.interrupt(30).outcome is Outcome.INTERRUPTED
+
+
+def test_a_cell_that_ignores_interrupts_goes_on_until_the_second_one_ends_the_kernel(kernel: Kernel) -> None:
     kernel.execute(IGNORES_INTERRUPTS, timeout=0.5)
-    result = kernel.interrupt(1)
-    assert (result.outcome, result.text) == (Outcome.TIMED_OUT, "no\n")
-    kernel.restart()
+    for outcome in (Outcome.TIMED_OUT, Outcome.KERNEL_DIED):
+        result = kernel.interrupt(2)
+        assert (result.outcome, result.text) == (outcome, "no\n")
+        assert "interrupt had no effect" in result.detail
     assert not kernel.is_running
+    kernel.restart()
     assert still_works(kernel)
 
 

@@ -86,8 +86,9 @@ class KernelProcess:
         os.set_blocking(read_end, False)
         self.stderr = read_end
         self._stderr_end = b""
-        # The history's database is a file in HOME, shared by all kernels and slow.
-        options = ["-f", connection, "--HistoryManager.enabled=False"]
+        # The history's database is a file in HOME, shared by all kernels and slow. What IPython pages, as for
+        # `len?`, would be a field of the cell's reply, and not an output in its place among the others.
+        options = ["-f", connection, "--HistoryManager.enabled=False", "--InteractiveShell.display_page=True"]
         self.pid = (start or spawn)([sys.executable, program, *options], write_end, folder)
         prefer_as_victim(self.pid)
         os.close(write_end)
