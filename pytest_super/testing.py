@@ -6,6 +6,7 @@ import ast
 import contextlib
 import errno
 import io
+import json
 import posixpath
 import traceback
 from fnmatch import fnmatch
@@ -15,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 from pytest_super.errors import EngineError
 from pytest_super.kernel.cell import CellResult, Outcome
 from pytest_super.kernel.files import READ_LIMIT, FileEntry, FileSearch
+from pytest_super.kernel.inside.values import to_json
 from pytest_super.model.completion import Completion, Usage
 
 if TYPE_CHECKING:
@@ -140,6 +142,7 @@ class FakeKernel:
         self._left = 0.0
         self._ran = 0.0
         self._pending: CellResult | None = None
+        self._value: object = None
         self._reset()
 
     @property
@@ -200,6 +203,10 @@ class FakeKernel:
         assert self._pending is not None, "no cell runs"
         return self._end(CellResult(outcome=Outcome.INTERRUPTED, seconds=self._ran))
 
+    def evaluate(self, expression: str) -> Any:
+        """The value of the last cell, unless the expression sets something."""
+        return None if expression.startswith("setattr") else json.loads(to_json(self._value))
+
     def restart(self, timeout: float | None = None) -> None:
         """Restart immediately; `timeout` is ignored."""
         del timeout
@@ -216,7 +223,7 @@ class FakeKernel:
         self.is_closed = True
 
     def _reset(self) -> None:
-        self._pending = None
+        self._pending = self._value = None
         self._namespace: dict[str, Any] = {
             "sleep": self._sleep,
             "die": lambda: self._raise(Dead(Outcome.KERNEL_DIED, "exit code 3")),
@@ -242,17 +249,17 @@ class FakeKernel:
 
     def _run(self, code: str) -> CellResult:
         printed = io.StringIO()
-        value: object = None
+        self._value = None
         error = ""
         with contextlib.redirect_stdout(printed):
             try:
-                value = self._evaluate(code)
+                self._value = self._evaluate(code)
             except EngineError:
                 # A failure of the engine is not an error of the cell.
                 raise
             except Exception as raised:
                 error = "".join(traceback.format_exception_only(raised)).strip()
-        return cell_result(printed.getvalue(), value, error)
+        return cell_result(printed.getvalue(), self._value, error)
 
     def _evaluate(self, code: str) -> object:
         """Run the cell. Returns the value of its last expression."""

@@ -6,17 +6,21 @@ from typing import TYPE_CHECKING, Any
 
 from pytest_super.errors import SuperError
 from pytest_super.kernel.cell import Outcome
-from pytest_super.store.step_values import error_of, value_of
+from pytest_super.store.step_values import error_of, parse_value
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from pytest_super.kernel.client import Kernel
     from pytest_super.store.trajectory import Step
     from pytest_super.tasks.solution import GoldCells
     from pytest_super.trial.trial import Trial
 
 GOLD = "gold"
 """Its name."""
+# From now on no `;` at the end of a cell hides its value.
+SHOW_ALL = "setattr(get_ipython().displayhook, 'quiet', lambda: False)"
+LAST_VALUE = "get_ipython().user_ns['_oh'].get(get_ipython().execution_count - 1)"
 TASKS_EXTRA = (
     " (`pip install 'pytest-super[tasks]'` installs the packages that the shipped tasks import; "
     "the kernel image has them for docker sandboxes)"
@@ -41,15 +45,25 @@ class GoldAgent:
 
     def run(self, trial: Trial) -> None:
         """Raises SuperError, naming the first cell that failed, when the answer's cell yields no answer."""
-        steps = [run_to_end(trial, cell) for cell in self.solution.cells[self.first :]]
-        trial.submit(self.answer_in(steps) if self.has_answer else None)
-
-    def answer_in(self, steps: Sequence[Step]) -> Any:
+        cells, last = self.solution.cells, self.solution.answer
+        steps = [run_to_end(trial, cell) for cell in cells[self.first : last]]
+        trial.kernel.evaluate(SHOW_ALL)
+        steps.append(run_to_end(trial, cells[last]))
+        # Now, because later cells can change it.
         try:
-            return value_of(steps[self.solution.answer - self.first])
+            answer = value_of(trial.kernel, steps[-1]) if self.has_answer else None
         except ValueError as error:
-            why = first_failure(steps, self.first + 1) or f"the solution's answer cell yields {error}"
-            raise SuperError(why) from None
+            failure = first_failure(steps, self.first + 1)
+            raise SuperError(failure or f"the solution's answer cell has no JSON value: {error}") from None
+        for cell in cells[last + 1 :]:
+            run_to_end(trial, cell)
+        trial.submit(answer)
+
+
+def value_of(kernel: Kernel, step: Step) -> Any:
+    """The JSON value of the last cell: its last expression, or else its whole output. Raises ValueError."""
+    value = kernel.evaluate(LAST_VALUE)
+    return parse_value(step.observation) if value is None else value
 
 
 def run_to_end(trial: Trial, cell: str) -> Step:

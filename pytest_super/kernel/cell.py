@@ -6,6 +6,8 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
+from pytest_super.errors import InfrastructureError
+
 if TYPE_CHECKING:
     from pytest_super.kernel.observed import ObservedProcess
 
@@ -28,6 +30,10 @@ class Outcome(StrEnum):
 
 class CellStateError(RuntimeError):
     """A call in the wrong state: running a cell while another runs, or waiting when no cell runs."""
+
+
+class NoValueError(InfrastructureError, ValueError):
+    """The kernel yields no JSON value of an expression. The text, which says why, is the kernel's."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

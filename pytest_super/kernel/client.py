@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-import ast
 import json
 import time
+from base64 import b64decode
 from contextlib import suppress
 from dataclasses import replace
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from pytest_super.errors import InfrastructureError
-from pytest_super.kernel.cell import CellResult, Outcome, SandboxLostError
+from pytest_super.kernel.cell import CellResult, NoValueError, Outcome, SandboxLostError
+from pytest_super.kernel.delivery import INSIDE
 from pytest_super.kernel.files import SandboxFiles
 from pytest_super.kernel.live import LiveKernel
 from pytest_super.kernel.sandbox import require_running, writable_of
@@ -27,7 +28,11 @@ INTERRUPT_SECONDS = 10.0
 # A restart gets this time even if its caller's limit is shorter, such as a cell limit of less than a second:
 # otherwise no restart would succeed, and the sandbox would stay without a kernel.
 LEAST_RESTART_SECONDS = 10.0
-VARIABLES = "__import__('json').dumps(dict(__import__('os').environ))"
+# In a scope of its own, so that nothing stays in the kernel, and in letters that no display changes.
+VALUE = (
+    "(lambda values: exec({source!r}, values) or __import__('base64').b64encode("
+    "values['to_json']({expression}).encode()).decode())({{}})"
+)
 
 
 class Kernel:
@@ -146,13 +151,19 @@ class Kernel:
         live.run(code, listener)
         return self._after_wait(live.await_cell(timeout))
 
-    def evaluate(self, expression: str) -> str:
-        """The value of a Python expression, as the kernel displays it. It does not count as a cell.
+    def evaluate(self, expression: str) -> Any:
+        """The value of a Python expression as `to_json` writes it. It does not count as a cell.
 
-        Raises CellStateError while a cell runs, InfrastructureError when there is no value.
+        Code in the kernel can forge it. Raises CellStateError while a cell runs, and InfrastructureError:
+        NoValueError if the expression raises or its value is not JSON.
         """
         self._live.require_kernel(START_SECONDS)
-        return self._live.evaluate(expression)
+        source = (INSIDE / "values.py").read_text(encoding="utf-8")
+        text = self._live.evaluate(VALUE.format(source=source, expression=expression))
+        try:
+            return json.loads(b64decode(text.strip("'")))
+        except (ValueError, RecursionError):
+            raise NoValueError("what the kernel reports is not JSON of at most 6 MB") from None
 
     def wait(self, timeout: float | None = None) -> CellResult:
         """Continue to wait for a cell that timed out. The result contains its output since the last one.
@@ -231,7 +242,7 @@ class Kernel:
 
     def pass_on_variables(self) -> None:
         """From now on, programs have the variables that the kernel has now. Raises InfrastructureError."""
-        self._variables = json.loads(ast.literal_eval(self.evaluate(VARIABLES)))
+        self._variables = self.evaluate("dict(__import__('os').environ)")
 
     def require_running(self) -> None:
         """Raises EngineError if somebody outside has stopped the sandbox, which then took the time.

@@ -7,7 +7,7 @@ import time
 from typing import TYPE_CHECKING, Any
 
 from pytest_super.errors import InfrastructureError
-from pytest_super.kernel.cell import CellResult, CellStateError, Outcome
+from pytest_super.kernel.cell import CellResult, CellStateError, NoValueError, Outcome
 from pytest_super.kernel.inside import frames
 from pytest_super.kernel.link import Link
 from pytest_super.kernel.output import CellOutput, output_text
@@ -168,17 +168,16 @@ class LiveKernel:
             self._begin(execute_request(code), listener, output)
 
     def evaluate(self, expression: str) -> str:
-        """See Kernel.evaluate."""
+        """The value of a Python expression, as the kernel displays it. Raises as Kernel.evaluate does."""
         with self._changed:
             if self._cell is not None:
                 raise CellStateError("a cell still runs")
             cell = self._begin(execute_request("", expression), None, CellOutput())
         result = self.await_cell(None)
-        if cell.value is None:
-            raise InfrastructureError(
-                f"the kernel did not evaluate an expression: {result.outcome} {result.detail}"
-            )
-        return cell.value
+        if shown := cell.of_expression("data", "text/plain"):
+            return shown
+        why = f"the kernel did not evaluate an expression: {result.outcome} {result.detail}"
+        raise NoValueError(cell.of_expression("evalue") or why)
 
     def interrupt(self, seconds: float) -> CellResult:
         """Interrupt the running cell and wait for its end at most `seconds`."""

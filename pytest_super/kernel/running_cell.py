@@ -143,13 +143,12 @@ class RunningCell(Running):
         is_superseded = self.probe is not None and self.probe.has_begun and self.probe.is_answered
         return not self.why_kernel_ends and (is_superseded or (self._is_idle and self._reply is not None))
 
-    @property
-    def value(self) -> str | None:
-        """The value of the expression as the kernel displays it; None if there is no value."""
+    def of_expression(self, *place: str) -> str:
+        """What the reply has at a place of the expression's value, or of its error; "" if nothing."""
         found: Any = self._reply
-        for name in ("user_expressions", "value", "data", "text/plain"):
+        for name in ("user_expressions", "value", *place):
             found = found and found[name]
-        return found or None
+        return found or ""
 
     def result(self, outcome: Outcome, detail: str, now: float) -> CellResult:
         """The result with the output since the last result."""

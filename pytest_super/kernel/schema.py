@@ -141,7 +141,7 @@ DISPLAY = {
     "transient": optional(record(display_id=optional(SHORT))),
 }
 ERROR = {"ename": text(LONGEST_NAME, is_clipped=True), "evalue": text(1000, is_clipped=True)}
-VALUE = record(data=optional(record(**{"text/plain": optional(LONG_TEXT)})))
+VALUE = record(data=optional(record(**{"text/plain": optional(LONG_TEXT)})), evalue=optional(ERROR["evalue"]))
 OUTPUT: dict[str, Type] = {
     "stream": record(name=one_of("stdout", "stderr"), text=LONG_TEXT),
     "display_data": record(**DISPLAY),

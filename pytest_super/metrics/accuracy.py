@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import math
+from contextlib import suppress
+from functools import reduce
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from pytest_super.metrics.leaves import has_empty, is_empty, leaves_beside
+from pytest_super.json_values import loaded
+from pytest_super.metrics.leaves import MISSING, is_empty, leaves_beside, part_of
 from pytest_super.metrics.metric import Metric
 from pytest_super.metrics.numbers import exact
 
@@ -26,8 +29,8 @@ def accuracy(gold: object, submission: object, *, tolerance: float = TOLERANCE) 
 
     A leaf is a number, string, boolean or null, or an empty list or mapping, which only an equal one equals.
     Numbers are right within `tolerance`, absolute and inclusive, compared as the decimals they are written
-    as. Strings are stripped and compared with case. Nothing is converted. Keys and indices beyond the
-    gold's are ignored; missing ones are wrong. Any submission gets a score; none raises.
+    as. Strings are stripped and compared with case. Nothing is converted but keys (`part_by_number`). Further
+    keys and indices are ignored; missing ones are wrong. Any submission gets a score; none raises.
     """
     verdicts = [leaf.is_right for leaf in judged(gold, submission, tolerance)]
     return sum(verdicts) / len(verdicts)
@@ -47,7 +50,18 @@ def judged(gold: object, submission: object, tolerance: float) -> Iterator[Judge
     """Each leaf of the gold, by the rules of `accuracy`."""
     allowed = exact(float(tolerance))
     for place, wanted, given in leaves_beside(gold, submission):
+        if given is MISSING:
+            given = reduce(part_by_number, place, submission)
         yield Judged(place, wanted, given, _is_right(wanted, given, allowed))
+
+
+def part_by_number(value: Any, part: str | int) -> Any:
+    """Like `part_of`, but the key `1e-5` is also found as programs write the number into JSON: `1e-05`."""
+    found = part_of(value, part)
+    if found is MISSING and isinstance(part, str):
+        with suppress(ValueError):
+            return part_of(value, repr(float(part)))
+    return found
 
 
 def is_right(gold: object, given: object, tolerance: float) -> bool:
@@ -75,15 +89,21 @@ def _is_near(gold: int | float, given: int | float, allowed: Fraction) -> bool:
     return gold == given or (gold != gold and given != given)
 
 
+def answer_in(task: Task, submission: Any) -> Any:
+    """The submission, or the JSON in it if it is a text and the gold answer is none."""
+    is_text = isinstance(submission, str) and task.has_answer and not isinstance(task.answer, str)
+    return loaded(submission, submission) if is_text else submission
+
+
 def _of_trial(task: Task, evidence: Evidence) -> float:
     if not evidence.submitted:
         return 0.0
-    return accuracy(task.answer, evidence.submission, tolerance=task.tolerance)
+    return accuracy(task.answer, answer_in(task, evidence.submission), tolerance=task.tolerance)
 
 
 def _version(task: Task) -> int:
-    """In version 1 an empty list or mapping was not compared. Other answers have the same scores in both."""
-    return 2 if has_empty(task.answer) else 1
+    """Version 2 compared empty lists, 3 reads the JSON in texts and finds keys as numbers."""
+    return 1 if isinstance(task.answer, str) else 3
 
 
 ACCURACY = Metric(

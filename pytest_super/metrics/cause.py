@@ -9,7 +9,7 @@ from enum import StrEnum
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
-from pytest_super.metrics.accuracy import is_right, judged
+from pytest_super.metrics.accuracy import answer_in, is_right, judged
 from pytest_super.metrics.leaves import MISSING, leaves
 from pytest_super.metrics.numbers import exact, is_number
 from pytest_super.metrics.script_executed import SCRIPT_EXECUTED
@@ -59,6 +59,8 @@ def cause_of(task: Task, result: TrialResult, submission: Any) -> str:
 def of_submission(task: Task, result: TrialResult, submission: Any) -> Cause:
     if task.answer_unknown:
         return Cause.UNKNOWN
+    if result.text_read:
+        submission = answer_in(task, submission)
     if task.has_answer:
         if submission is None and task.answer is not None:
             return Cause.GAVE_UP

@@ -69,11 +69,6 @@ def is_empty(value: Any) -> bool:
     return isinstance(value, dict | list) and not value
 
 
-def has_empty(value: Any) -> bool:
-    """Whether an empty list or mapping is one of the leaves."""
-    return any(is_empty(leaf) for _, leaf in leaves(value))
-
-
 def shown(place: Place) -> str:
     """The place as people write it: `test.scores[2]`."""
     parts = [f"[{part}]" if isinstance(part, int) else f".{part}" for part in place]

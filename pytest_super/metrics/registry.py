@@ -16,7 +16,7 @@ from numbers import Real
 from typing import TYPE_CHECKING, Any
 
 from pytest_super.errors import SuperError
-from pytest_super.metrics.accuracy import ACCURACY
+from pytest_super.metrics.accuracy import ACCURACY, answer_in
 from pytest_super.metrics.difference import difference
 from pytest_super.metrics.graded import GRADED
 from pytest_super.metrics.landmarks import LANDMARKS
@@ -162,13 +162,15 @@ def scored(metrics: Sequence[Metric], task: Task, evidence: Evidence, scoring: s
     """The scores among the fields of a result. `scoring` is one of the SCORINGS. Raises as `score` does."""
     scores = score(metrics, task, evidence, scoring=scoring)
     run = entrypoint_run(task, evidence)
+    answer = evidence.submission if scoring == REFERENCE else answer_in(task, evidence.submission)
     return {
         "metrics": scores,
         "landmarks_found": [asdict(landmark) for landmark in evidence.landmarks],
         "entrypoint_process": run and described(run, task),
         "graded": [asdict(value) for value in evidence.graded],
         "solved": is_solved(metrics, task, scores, scoring=scoring),
-        "difference": wrong_values(task, evidence),
+        "difference": wrong_values(task, replace(evidence, submission=answer)),
+        "text_read": answer is not evidence.submission,
     }
 
 

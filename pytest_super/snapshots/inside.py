@@ -15,9 +15,9 @@ UNSAVED_FILES = ("/etc/hosts", "/etc/hostname", "/etc/resolv.conf")
 UNSAVED_FOLDER = "/dev/shm"
 
 
-def state() -> str:
-    """The facts as JSON. Changes nothing in the kernel."""
-    return json.dumps({"kernel": digest(), "processes": processes(), "unsaved": unsaved_files()})
+def state() -> dict[str, Any]:
+    """The facts. Changes nothing in the kernel."""
+    return {"kernel": digest(), "processes": processes(), "unsaved": unsaved_files()}
 
 
 def digest() -> str:

@@ -5,8 +5,6 @@ A restored snapshot has to leave the kernel as its steps did, as far as shell st
 
 from __future__ import annotations
 
-import ast
-import json
 import os
 import time
 from contextlib import ExitStack, suppress
@@ -66,8 +64,8 @@ def state_of(kernel: Kernel) -> State:
     # The functions of `inside` get a scope of their own, so that nothing stays in the kernel.
     expression = f"(lambda scope: (exec({source()!r}, scope), scope['state']())[1])({{'__name__': 'inside'}})"
     try:
-        return State(**json.loads(ast.literal_eval(kernel.evaluate(expression))))
-    except (ValueError, SyntaxError, TypeError, RecursionError) as error:
+        return State(**kernel.evaluate(expression))
+    except (ValueError, TypeError) as error:
         raise InfrastructureError(f"the kernel does not report its state: {error}") from None
 
 

@@ -85,6 +85,8 @@ class TrialResult:
     """The first three wrong values, with the gold ones."""
     submitted: Annotated[bool, ANSWERED] = False
     """Whether there is a submission."""
+    text_read: Annotated[bool, Field(label="read from a text")] = False
+    """Whether the submission is a text and [the JSON in it](metrics.md#accuracy) was scored."""
     landmarks_found: Annotated[Objects, Field(label="landmark", page=False, junit=False)] = field(
         default_factory=list
     )
@@ -174,7 +176,7 @@ class TrialResult:
     applicable: Annotated[list[str], ELSEWHERE] = field(default_factory=list)
     """The metrics that apply to the task."""
     metric_versions: Annotated[dict[str, int], ELSEWHERE] = field(default_factory=dict)
-    """Their versions: 2 where [an empty list or mapping](metrics.md#accuracy) is compared."""
+    """Their versions: scores of several versions are not compared."""
     started: Annotated[str, Field(absent="not known")] = ""
     """Start time, in ISO 8601 with offset."""
     worker: Annotated[str, Field(absent="not known")] = ""

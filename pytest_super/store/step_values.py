@@ -1,4 +1,4 @@
-"""Values read from stored steps: what a cell returned, why it failed, what was submitted, what was edited."""
+"""Values read from stored steps: why a cell failed, what was submitted, what was edited."""
 
 from __future__ import annotations
 
@@ -13,26 +13,10 @@ if TYPE_CHECKING:
 
     from pytest_super.store.trajectory import Step
 
-# Characters of a cell's error that a message shows.
+# Characters of a cell's error or output that a message shows.
 MAX_ERROR = 300
-MAX_VALUE = 200
 # Python's parser takes a thousand times the memory of a text.
 LONGEST_LITERAL = 100_000
-
-
-def value_of(step: Step) -> Any:
-    """The JSON value of a cell: its last expression, or else its whole output.
-
-    Raises ValueError if that is neither JSON nor a Python literal of JSON's types.
-    """
-    results = [output for output in step.outputs if output["output_type"] == "execute_result"]
-    text = results[-1]["data"].get("text/plain", "") if results else step.observation
-    try:
-        value = parse_value(text)
-        json.dumps(value, allow_nan=False)
-    except (ValueError, TypeError, RecursionError):
-        raise ValueError(f"a value that is not JSON: {text[:MAX_VALUE]!r}") from None
-    return value
 
 
 def error_of(step: Step) -> str:
@@ -97,7 +81,7 @@ def parse_value(text: str) -> Any:
             return parse(text)
         except (ValueError, SyntaxError, TypeError, MemoryError, RecursionError):
             continue
-    raise ValueError("neither JSON nor a Python literal")
+    raise ValueError(f"neither JSON nor a Python literal: {text[:MAX_ERROR]!r}")
 
 
 def parse_literal(text: str) -> Any:

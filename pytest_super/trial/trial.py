@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from pytest_super.errors import InfrastructureError, TrialEnded
 from pytest_super.kernel.cell import Outcome, SandboxLostError
+from pytest_super.kernel.inside.values import to_json
 from pytest_super.model.completion import BudgetSpentError
 from pytest_super.store.trajectory import PROGRAM, Action, now
 from pytest_super.trial.compute_limit import ComputeLimit
@@ -191,12 +192,13 @@ class Trial:
     def submit(self, answer: object, thought: str = "") -> Step:
         """Submit the final answer, also while a cell runs. Ends the trial.
 
-        Raises ValueError if `answer` is not a JSON value.
+        Numbers, arrays and series of numpy and pandas become numbers and lists. Raises ValueError if
+        `answer` is not a JSON value then.
         """
         self._raise_if_over()
         try:
-            text = json.dumps(answer, ensure_ascii=False)
-        except (TypeError, RecursionError) as error:
+            text = to_json(answer, ensure_ascii=False)
+        except ValueError as error:
             raise ValueError(f"a submission must be a JSON value: {error}") from None
         self.submission, self.submitted = json.loads(text), True
         self.stop_reason = "submitted"

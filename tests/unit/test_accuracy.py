@@ -113,6 +113,13 @@ def test_an_empty_list_among_other_values_is_compared(submission: Any, score: fl
     assert difference(gold, submission, 0.01) == wrong
 
 
+def test_a_number_as_a_key_is_found_as_json_writes_it() -> None:
+    gold = {"1e-5": {"10": 0.5, "20": 0.6}, "0.10": 2, "v1": 3}
+    submission = json.loads(json.dumps({1e-5: {10: 0.5, 20.0: 0.6}, 0.1: 2, "v1.0": 3}))
+    assert accuracy(gold, submission) == 0.75
+    assert difference(gold, submission, 0.01) == "v1 is missing, not 3"
+
+
 def test_a_missing_null_is_wrong() -> None:
     assert accuracy({"a": None}, {}) == 0.0
 

@@ -2,14 +2,25 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
+import json
+from dataclasses import asdict, replace
 from typing import Any
 
 import pytest
 
 from pytest_super.errors import SuperError
 from pytest_super.metrics import Evidence, Metric, Spent
-from pytest_super.metrics.registry import BUILT_IN, RESERVED, checked, installed_metrics, is_solved, score
+from pytest_super.metrics.registry import (
+    BUILT_IN,
+    PAPER,
+    REFERENCE,
+    RESERVED,
+    checked,
+    installed_metrics,
+    is_solved,
+    score,
+    scored,
+)
 from pytest_super.metrics.suspect import SUSPECT
 from pytest_super.report.junit import figures_of_trial
 from pytest_super.store.results import TrialResult
@@ -115,6 +126,20 @@ def test_without_a_submission_the_accuracy_is_0() -> None:
 
 def test_the_accuracy_has_the_tolerance_of_the_task() -> None:
     assert score(BUILT_IN, task(tolerance=0.5), evidence([1.5, 1.4]))["accuracy"] == 0.5
+
+
+def test_a_text_is_scored_as_the_json_in_it_where_the_answer_is_no_text() -> None:
+    def facts(answer: Any, submission: Any, scoring: str = PAPER) -> list[Any]:
+        stored = replace(evidence(submission), steps=[submit(json.dumps(submission))])
+        found = scored(BUILT_IN, task(answer=answer), stored, scoring)
+        return [found["metrics"]["accuracy"], found["text_read"], found["difference"]]
+
+    assert facts([1, 2], "[1, 3]") == [0.5, True, "[1] is 3, not 2"]
+    assert facts(0.5, "0.5") == [1.0, True, ""]
+    assert facts("0.5", "0.5") == [1.0, False, ""]
+    assert facts([1], "one") == [0.0, False, "[0] is missing, not 1"]
+    assert facts([1], ["1"]) == [0.0, False, '[0] is "1", not 1']
+    assert facts([1], "[1]", REFERENCE) == [0.0, False, "[0] is missing, not 1"]
 
 
 def test_a_trial_without_a_step_has_spent_and_submitted_nothing() -> None:

@@ -5,11 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
+from pytest_super.agents.gold import SHOW_ALL, value_of
 from pytest_super.errors import InfrastructureError
 from pytest_super.kernel.cell import Outcome
 from pytest_super.metrics.accuracy import accuracy
 from pytest_super.snapshots.covered_steps import plan_of
-from pytest_super.store.step_values import error_of, value_of
+from pytest_super.store.step_values import error_of
 from pytest_super.store.trajectory import Action, Step
 from pytest_super.trial.observation import observation_of
 from pytest_super.trial.prefix import pre_execute
@@ -101,9 +102,10 @@ def run(task: DerivedTask, start: Callable[[Task], Kernel], *, without: Collecti
     try:
         prefix = run_prefix(task, kernel)
         steps = run_cells(kernel, [cell for _, cell in kept], task.limits.compute)
+        has_ended = len(steps) == len(kept) and not kernel.is_running
+        score = score_of(task, kernel, steps[-1]) if has_ended else None
     finally:
         kernel.close()
-    score = score_of(task, steps[-1]) if len(steps) == len(kept) else None
     return Replay(prefix, [(name, step) for (name, _), step in zip(kept, steps, strict=False)], score)
 
 
@@ -138,6 +140,8 @@ def run_cells(kernel: Kernel, cells: Sequence[str], seconds: float) -> list[Step
     """The steps of the cells, until one ends the kernel or exhausts the time."""
     steps: list[Step] = []
     for number, cell in enumerate(cells, 1):
+        if number == len(cells):
+            kernel.evaluate(SHOW_ALL)
         result = kernel.execute(cell, timeout=max(seconds, 0.0))
         seconds -= result.seconds
         steps.append(
@@ -156,9 +160,9 @@ def run_cells(kernel: Kernel, cells: Sequence[str], seconds: float) -> list[Step
     return steps
 
 
-def score_of(task: Task, step: Step) -> float | None:
+def score_of(task: Task, kernel: Kernel, step: Step) -> float | None:
     try:
-        value = value_of(step)
+        value = value_of(kernel, step)
     except ValueError:
         return None
     return accuracy(task.answer, value, tolerance=task.tolerance)

@@ -37,7 +37,7 @@ CRASH = "the published code raises an error on this trial"
 WAYS_DIFFER = {
     "submitted": "the published code treats a submission that is empty, 0, false or null as missing",
     "accuracy": "the published code divides by the number of submitted values, takes a mean at each list and "
-    "mapping, and has a fixed tolerance of 0.01",
+    "mapping, has a fixed tolerance of 0.01, and does not read the JSON in a text",
     "landmarks": "the published code searches everything that the agent was shown, the paper's way only the "
     "outputs of the agent's cells",
     "script_executed": "the published code looks for the script's name, the paper's way for a run of it",

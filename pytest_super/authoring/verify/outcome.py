@@ -7,7 +7,7 @@ import math
 from typing import TYPE_CHECKING, Any
 
 from pytest_super.authoring.verify.finding import Finding
-from pytest_super.metrics.accuracy import ACCURACY, is_right, judged
+from pytest_super.metrics.accuracy import ACCURACY, answer_in, is_right, judged
 from pytest_super.metrics.leaves import MISSING, leaves, shown, value_at
 from pytest_super.metrics.numbers import is_number
 from pytest_super.metrics.registry import installed_metrics
@@ -60,7 +60,7 @@ def weak_graders(task: Task, trials: Sequence[GoldTrial]) -> Iterator[Finding]:
 
 def wrong_values(task: Task, trial: GoldTrial) -> Iterator[str]:
     if task.has_answer and trial.result.submitted:
-        for leaf in judged(task.answer, trial.submission, task.tolerance):
+        for leaf in judged(task.answer, answer_in(task, trial.submission), task.tolerance):
             if not leaf.is_right:
                 yield f"{shown(leaf.place)} is {written(leaf.given)}, not {written(leaf.wanted)}"
 
@@ -74,7 +74,7 @@ def missed_landmarks(trial: GoldTrial) -> Iterator[str]:
 def variations(task: Task, trials: Sequence[GoldTrial]) -> Iterator[Finding]:
     """A finding for each value of the answer, and each other metric, that differs between valid trials."""
     valid = [trial for trial in trials if not trial.result.is_error]
-    answers = [trial.submission for trial in valid if trial.result.submitted]
+    answers = [answer_in(task, trial.submission) for trial in valid if trial.result.submitted]
     for place, gold in compared(task, answers).items():
         values = [value_at(answer, place) for answer in answers]
         if are_different(values):

@@ -153,8 +153,8 @@ def installed_copies(code: Originals, kernel: Kernel) -> Iterator[Finding]:
     paper = code.paper
     for name in module_names(code) - sys.stdlib_module_names:
         spec = f"__import__('importlib.util').util.find_spec({name!r})"
-        origin = kernel.evaluate(f"getattr({spec}, 'origin', None)").strip("'\"")
-        if origin not in ("None", "") and not origin.startswith(kernel.workdir):
+        origin = kernel.evaluate(f"getattr({spec}, 'origin', None)")
+        if origin and not origin.startswith(kernel.workdir):
             text = f"{paper.id}: an installed copy of {name}: {origin}"
             yield Finding(kind="leaks", task=paper.id, text=text, facts={"kind": "installed", "path": origin})
 
