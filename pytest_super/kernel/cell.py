@@ -9,6 +9,9 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from pytest_super.kernel.observed import ObservedProcess
 
+# IPython ends the command and goes on, without an error.
+WENT_ON = "an interrupt ends a shell command (`!`), not the lines after it"
+
 
 class Outcome(StrEnum):
     """Every way in which a wait for a cell can end."""
@@ -42,7 +45,10 @@ class CellResult:
     omitted: int = 0
     """Characters cut between head and tail; 0 when the output is complete."""
     detail: str = ""
-    """The cause: `ValueError: bad` for an error, `exit code 3` or `out of memory` for a death."""
+    """The cause: `ValueError: bad` for an error, `exit code 3` or `out of memory` for a death.
+
+    WENT_ON if an interrupt did not end the cell, which has run to its end or still runs.
+    """
     exit_code: int | None = None
     """Of a program that has ended: -N for the signal N. None for cells."""
     seconds: float = 0.0

@@ -7,7 +7,7 @@ from itertools import groupby
 from operator import itemgetter
 from typing import TYPE_CHECKING
 
-from pytest_super.kernel.cell import Outcome
+from pytest_super.kernel.cell import WENT_ON, Outcome
 from pytest_super.kernel.output import output_text
 from pytest_super.kernel.terminal_text import as_shown, is_plain
 
@@ -67,10 +67,12 @@ def rendered_runs(texts: list[tuple[str | None, str]]) -> Iterator[tuple[str, bo
 def ending(result: CellResult) -> str:
     match result.outcome:
         case Outcome.TIMED_OUT:
-            ran = f"The cell has run for {result.seconds:.0f} seconds and is still running"
+            after = f" after the interrupt ({result.detail})" if result.detail else ""
+            ran = f"The cell has run for {result.seconds:.0f} seconds and is still running{after}"
             return f"[{ran}: continue_wait keeps waiting, interrupt stops it.]"
         case Outcome.INTERRUPTED:
-            return "[The cell was interrupted.]"
+            after = f", and ran to its end: {result.detail}" if result.detail == WENT_ON else ""
+            return f"[The cell was interrupted{after}.]"
         case Outcome.KERNEL_DIED:
             # Written before the restart, which can fail.
             after = "A new one is started: variables are lost, files are kept."
