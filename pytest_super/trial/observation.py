@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from pytest_super.kernel.cell import WENT_ON, Outcome
 from pytest_super.kernel.output import output_text
 from pytest_super.kernel.terminal_text import as_shown, is_plain
+from pytest_super.words import printable_line
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -73,6 +74,8 @@ def ending(result: CellResult) -> str:
         case Outcome.INTERRUPTED:
             after = f", and ran to its end: {result.detail}" if result.detail == WENT_ON else ""
             return f"[The cell was interrupted{after}.]"
+        case Outcome.ERROR if all(output["output_type"] != "error" for output in result.outputs):
+            return f"[The cell failed: {printable_line(result.detail)}]"
         case Outcome.KERNEL_DIED:
             # Written before the restart, which can fail.
             after = "A new one is started: variables are lost, files are kept."

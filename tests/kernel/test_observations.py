@@ -40,3 +40,18 @@ def test_a_cell_that_still_runs_after_its_interrupted_shell_line_says_so(kernel:
     begin(kernel, "!echo begun; sleep 600\nimport time; time.sleep(600)")
     assert "still running after the interrupt (an interrupt ends" in observation_of(kernel.interrupt(1))
     assert observation_of(kernel.interrupt(30)).endswith("\n[The cell was interrupted.]")
+
+
+def test_text_that_utf_8_cannot_encode_is_shown_with_replacements(kernel: Kernel) -> None:
+    failed = observation_of(
+        kernel.execute("print(chr(0xD800))\nprint('after')\nraise ValueError('of ' + chr(0xD800))")
+    )
+    assert failed.startswith("?\nafter\n")
+    assert failed.endswith("\nValueError: of ?\n")
+
+
+def test_an_error_that_the_kernel_does_not_show_is_named(kernel: Kernel) -> None:
+    hide = "shown, ip._showtraceback = ip._showtraceback, lambda *_: None"
+    failed = kernel.execute(f"ip = get_ipython()\n{hide}\n1 / 0")
+    kernel.execute("ip._showtraceback = shown")
+    assert observation_of(failed) == "[The cell failed: ZeroDivisionError: division by zero]"

@@ -13,6 +13,7 @@ from __future__ import annotations
 import codecs
 import ctypes
 import importlib
+import json
 import os
 import select
 import struct
@@ -95,11 +96,29 @@ def do_without_debugger() -> None:
         del sys.modules["debugpy"]
 
 
+def send_any_text(session: Any) -> None:
+    """Let Session send lone surrogates. It raises for them, and the output around them would be lost."""
+    plain = session.serialize
+
+    def serialize(self: Any, message: Any, ident: Any = None) -> Any:
+        try:
+            return plain(self, message, ident)
+        except UnicodeEncodeError:
+            # In ASCII they are escapes, which the host replaces.
+            content = json.dumps(message["content"], default=str).encode()
+            return plain(self, {**message, "content": content}, ident)
+
+    session.serialize = serialize
+
+
 def main() -> None:
     # Python added the folder of this file, from which cells must not import.
     del sys.path[0]
     do_without_debugger()
     from ipykernel import iostream, kernelapp
+    from jupyter_client.session import Session
+
+    send_any_text(Session)
 
     # A private name of ipykernel. A version without it keeps its own way to read child processes' output.
     if hasattr(iostream.OutStream, "_watch_pipe_fd"):
