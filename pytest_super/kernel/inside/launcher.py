@@ -96,19 +96,13 @@ def do_without_debugger() -> None:
         del sys.modules["debugpy"]
 
 
-def send_any_text(session: Any) -> None:
-    """Let Session send lone surrogates. It raises for them, and the output around them would be lost."""
-    plain = session.serialize
-
-    def serialize(self: Any, message: Any, ident: Any = None) -> Any:
-        try:
-            return plain(self, message, ident)
-        except UnicodeEncodeError:
-            # In ASCII they are escapes, which the host replaces.
-            content = json.dumps(message["content"], default=str).encode()
-            return plain(self, {**message, "content": content}, ident)
-
-    session.serialize = serialize
+def pack(message: Any) -> bytes:
+    """A message in JSON. Jupyter raises for lone surrogates, and loses the output around them."""
+    try:
+        return bytes(sys.modules["jupyter_client.session"].json_packer(message))
+    except UnicodeEncodeError:
+        # In ASCII they are escapes, which the host replaces.
+        return json.dumps(message, default=str).encode()
 
 
 def main() -> None:
@@ -116,15 +110,12 @@ def main() -> None:
     del sys.path[0]
     do_without_debugger()
     from ipykernel import iostream, kernelapp
-    from jupyter_client.session import Session
-
-    send_any_text(Session)
 
     # A private name of ipykernel. A version without it keeps its own way to read child processes' output.
     if hasattr(iostream.OutStream, "_watch_pipe_fd"):
         combined: Any = type("OutStream", (CompleteStream, iostream.OutStream), {})
         iostream.OutStream = combined  # type: ignore[misc]
-    kernelapp.launch_new_instance()
+    kernelapp.launch_new_instance([*sys.argv[1:], "--Session.packer=__main__.pack"])
 
 
 if __name__ == "__main__":
