@@ -45,16 +45,17 @@ class CellResult:
     omitted: int = 0
     """Characters cut between head and tail; 0 when the output is complete."""
     detail: str = ""
-    """The cause: `ValueError: bad` for an error, `exit code 3` or `out of memory` for a death.
-
-    WENT_ON if an interrupt did not end the cell, which has run to its end or still runs.
-    """
+    """The cause: `ValueError: bad` for an error, `out of memory` for a death; WENT_ON after an interrupt."""
     exit_code: int | None = None
     """Of a program that has ended: -N for the signal N. None for cells."""
     seconds: float = 0.0
     """Total seconds that the cell has run, until it ended or until now."""
     processes: list[ObservedProcess] | None = None
     """Processes that have begun or ended since the last result; None if the sandbox cannot observe them."""
+    hung_up: str = ""
+    """Processes that ended with the terminal of their shell command: pids, and arguments where known."""
+    reading: str = ""
+    """The arguments of processes that wait for input of such a terminal, where nobody types."""
     dropped: dict[str, int] = field(default_factory=dict)
     """How many frames and messages of each kind did not fit since the last result (see kernel.incoming)."""
 

@@ -167,8 +167,7 @@ class RunningCell(Running):
 
     def _outcome_without_error(self, while_interrupting: bool) -> tuple[Outcome, str]:
         if while_interrupting or (self.is_interrupted and self._reply is None):
-            has_run = self._reply is not None and self._reply["status"] == "ok"
-            return Outcome.INTERRUPTED, WENT_ON if has_run else ""
+            return Outcome.INTERRUPTED, WENT_ON if self._reply and self._reply["status"] == "ok" else ""
         # Code inside can also make the kernel refuse a cell, with the status "aborted".
         if self._reply is None or self._reply.get("status") == "aborted":
             return Outcome.ERROR, "the kernel ended the cell without a reply"

@@ -24,6 +24,11 @@ ONLY_SUBMIT = (
     "The compute time is spent, so this was not done: everything in the sandbox was stopped. "
     "Only submit is left."
 )
+LIVING_ON = (
+    "To go on after its line, start it by subprocess.Popen([...], start_new_session=True, "
+    "stdout=open('log', 'w')), or as `COMMAND > log 2>&1 &` in a cell that begins with %%bash."
+)
+ANSWERING = "Nobody types it: answer in the command, as by `!echo y | COMMAND` or an option."
 NOTHING_RUNS = "No cell is running."
 
 # The mark of omitted output. The text after it is rendered separately, so that cursor movements in it do not
@@ -32,8 +37,10 @@ _GAP = re.compile(r"(\n\[\.\.\. \d+ characters left out \.\.\.\]\n)")
 
 
 def observation_of(result: CellResult) -> str:
-    """The output as a terminal would show it, then a note if the output does not show how the cell ended."""
-    text, note = shown_output(result), ending(result)
+    """The output as a terminal would show it, then notes on what it does not show: an end, lost processes."""
+    lost = f"[Ended with its shell command's terminal: process {result.hung_up}. {LIVING_ON}]"
+    notes = [ending(result), lost if result.hung_up and result.detail != WENT_ON else ""]
+    text, note = shown_output(result), "\n".join(filter(None, notes))
     return "\n".join(part for part in (text.rstrip("\n") if note else text, note) if part)
 
 
@@ -70,7 +77,8 @@ def ending(result: CellResult) -> str:
         case Outcome.TIMED_OUT:
             after = f" after the interrupt ({result.detail})" if result.detail else ""
             ran = f"The cell has run for {result.seconds:.0f} seconds and is still running{after}"
-            return f"[{ran}: continue_wait keeps waiting, interrupt stops it.]"
+            waits = f" {result.reading} waits for input. {ANSWERING}" if result.reading else ""
+            return f"[{ran}: continue_wait keeps waiting, interrupt stops it.{waits}]"
         case Outcome.INTERRUPTED:
             after = f", and ran to its end: {result.detail}" if result.detail == WENT_ON else ""
             return f"[The cell was interrupted{after}.]"

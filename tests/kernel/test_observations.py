@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from typing import TYPE_CHECKING
 
 import pytest
@@ -55,3 +56,54 @@ def test_an_error_that_the_kernel_does_not_show_is_named(kernel: Kernel) -> None
     failed = kernel.execute(f"ip = get_ipython()\n{hide}\n1 / 0")
     kernel.execute("ip._showtraceback = shown")
     assert observation_of(failed) == "[The cell failed: ZeroDivisionError: division by zero]"
+
+
+on_linux = pytest.mark.skipif(sys.platform != "linux", reason="processes are observed by /proc")
+
+
+@on_linux
+def test_a_process_that_ends_with_its_shell_line_is_named(kernel: Kernel) -> None:
+    started = kernel.execute("!(sleep 600 > log & echo $!)")
+    named = f"terminal: process {started.text.strip()}"
+    # On a busy machine it can end after its cell.
+    assert named in observation_of(started) or until(
+        lambda: named in observation_of(kernel.execute("pass")),
+    )
+
+
+@on_linux
+@pytest.mark.parametrize(
+    "cell",
+    [
+        "import subprocess\nlog, command = open('log', 'w'), ['sleep', '600']\n"
+        "child = subprocess.Popen(command, start_new_session=True, stdout=log)\n"
+        "print(child.pid, file=open('pid', 'w'))",
+        "%%bash\nsleep 600 > log 2>&1 &\necho $! > pid",
+    ],
+    ids=["Popen", "bash"],
+)
+def test_a_process_that_was_started_as_the_note_says_goes_on_and_is_not_named(
+    kernel: Kernel, cell: str
+) -> None:
+    assert observation_of(kernel.execute(cell)) == ""
+    begin(kernel, "import os, time\nprint('begun')\ntime.sleep(600)")
+    kernel.interrupt(30)
+    assert observation_of(kernel.execute("os.kill(int(open('pid').read()), 0)")) == ""
+
+
+@on_linux
+def test_a_prompt_that_nobody_answers_is_named_and_can_be_answered_as_the_note_says(kernel: Kernel) -> None:
+    ask = """python -c "print('got', input('Proceed? begun '))" """
+    begin(kernel, f"!{ask}")
+    assert until(lambda: "interrupt stops it. python -c print('got'," in observation_of(kernel.wait(0)))
+    kernel.interrupt(30)
+    assert "got y" in observation_of(kernel.execute(f"!echo y | {ask}"))
+
+
+@on_linux
+def test_a_program_that_shows_an_unfinished_line_and_computes_is_not_said_to_wait_for_input(
+    kernel: Kernel,
+) -> None:
+    begin(kernel, "!printf begun; sleep 600")
+    assert observation_of(kernel.wait(0)).endswith("continue_wait keeps waiting, interrupt stops it.]")
+    kernel.interrupt(30)

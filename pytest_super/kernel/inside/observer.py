@@ -12,17 +12,20 @@ import select
 import sys
 import threading
 import time
+from signal import SIGHUP
 from typing import TYPE_CHECKING, Any
 
 from pytest_super.kernel.inside import processes
 from pytest_super.kernel.inside.expected_script import ExpectedScript
 from pytest_super.kernel.inside.process_image import (
     Image,
+    arguments_of,
     exit_status,
     has_symbol,
     layout_of,
     link,
     named_files,
+    reads_terminal,
     repositories_of,
     zombie_status,
 )
@@ -75,6 +78,7 @@ class Observer:
         # Pythons are counted apart: a large build starts thousands of other processes that name files.
         self._reported = {True: 0, False: 0}
         self._expected = ExpectedScript()
+        self._hung_up: list[str] = []
         # None until it is metered.
         self._processor_time: ProcessorTime | None = None
         self._pythons: dict[tuple[int, int, int], bool] = {}
@@ -135,7 +139,9 @@ class Observer:
             asked = os.read(self._wake_read, 4096).count(b"s")
             self._sample()
             for _ in range(asked):
-                self._send("observed")
+                reading = [" ".join(arguments_of(pid)[0]) for pid in self._processes if reads_terminal(pid)]
+                hung_up, self._hung_up = self._hung_up, []
+                self._send("observed", hung_up=", ".join(hung_up[:9]), reading=", ".join(reading[:9]))
 
     def _sample(self) -> None:
         now, read, family = clock(), time.monotonic(), self._family.statistics()
@@ -219,6 +225,14 @@ class Observer:
         self._send("process", **image.report, **fields)
 
     # Ends
+
+    def record_ends(self, ended: dict[int, int]) -> None:
+        """Remember what ended with its terminal, but no helpers of programs. The bridge's thread calls it."""
+        for pid in (pid for pid, status in ended.items() if status == SIGHUP):
+            process = self._processes.get(pid)
+            image = process.image if process else None
+            if image is None or image.is_fork or image.report:
+                self._hung_up.append(" ".join([str(pid), *(image.arguments if image else [])]))
 
     def _watch(self, process: Process) -> None:
         """Open a descriptor that tells the moment of the end, and how, although we are not the parent."""
