@@ -7,21 +7,28 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from pytest_super.kernel.client import Kernel
-from pytest_super.kernel.conformance.support import until
+from pytest_super.kernel.conformance.support import started, until
+from pytest_super.kernel.providers.bubblewrap import BubblewrapSandbox
 from pytest_super.kernel.providers.local import LocalSandbox
+from pytest_super.kernel.providers.registry import find_provider
+from pytest_super.kernel.sandbox import SandboxSettings
+from pytest_super.tasks.sandbox_spec import SandboxSpec
 from pytest_super.trial.observation import observation_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from pytest_super.kernel.client import Kernel
+
+LACKING = find_provider("bubblewrap").why_unavailable(SandboxSettings())
+
 
 @pytest.fixture(scope="module")
 def kernel() -> Iterator[Kernel]:
-    kernel = Kernel(LocalSandbox())
-    kernel.start()
-    yield kernel
-    kernel.close()
+    """In bubblewrap where that works: it has terminals of its own, as a container."""
+    sandbox = LocalSandbox() if LACKING else BubblewrapSandbox(SandboxSpec(), SandboxSettings())
+    with started(sandbox) as kernel:
+        yield kernel
 
 
 def begin(kernel: Kernel, code: str) -> None:
@@ -63,12 +70,10 @@ on_linux = pytest.mark.skipif(sys.platform != "linux", reason="processes are obs
 
 @on_linux
 def test_a_process_that_ends_with_its_shell_line_is_named(kernel: Kernel) -> None:
-    started = kernel.execute("!(sleep 600 > log & echo $!)")
-    named = f"terminal: process {started.text.strip()}"
+    result = kernel.execute("!(sleep 600 > log & echo $!)")
+    named = f"terminal: process {result.text.strip()}"
     # On a busy machine it can end after its cell.
-    assert named in observation_of(started) or until(
-        lambda: named in observation_of(kernel.execute("pass")),
-    )
+    assert named in observation_of(result) or until(lambda: named in observation_of(kernel.execute("pass")))
 
 
 @on_linux

@@ -43,6 +43,8 @@ LONGEST_PAUSE = 5.0
 MOST_WATCHED = 256
 # How many are reported in the life of a sandbox: Pythons, and others.
 MOST_REPORTS = 2000
+# In the commands of a program's own processes, which can outlive it for a moment, until its terminal ends.
+HELPERS = ("multiprocessing", "loky")
 # The clock of /proc, in seconds since the machine's start. Only Linux has it.
 CLOCK = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
 
@@ -227,12 +229,12 @@ class Observer:
     # Ends
 
     def record_ends(self, ended: dict[int, int]) -> None:
-        """Remember what ended with its terminal, but no helpers of programs. The bridge's thread calls it."""
+        """Remember what ended with its terminal. The bridge's thread calls it."""
         for pid in (pid for pid, status in ended.items() if status == SIGHUP):
             process = self._processes.get(pid)
-            image = process.image if process else None
-            if image is None or image.is_fork or image.report:
-                self._hung_up.append(" ".join([str(pid), *(image.arguments if image else [])]))
+            command = " ".join(process.image.arguments if process and process.image else [])
+            if not any(name in command for name in HELPERS):
+                self._hung_up.append(f"{pid} {command}".rstrip())
 
     def _watch(self, process: Process) -> None:
         """Open a descriptor that tells the moment of the end, and how, although we are not the parent."""

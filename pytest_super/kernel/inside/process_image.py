@@ -101,7 +101,8 @@ def reads_terminal(pid: int) -> bool:
         descriptor = int(first, 16) - READS[os.uname().machine][call]
     except (OSError, ValueError, KeyError):
         return False
-    return (link(f"/proc/{pid}/fd/{descriptor}") or "").startswith(("/dev/pts/", "/dev/tty"))
+    # Not the other end, /dev/pts/ptmx.
+    return (link(f"/proc/{pid}/fd/{descriptor}") or "").rstrip("0123456789") in ("/dev/pts/", "/dev/tty")
 
 
 def environment_of(pid: int) -> dict[str, str]:
