@@ -1,4 +1,4 @@
-"""The program of the kernel's process: ipykernel, changed to capture all output of child processes.
+"""The program of the kernel's process: ipykernel, changed to capture all output, also of child processes.
 
 Runs inside the sandbox and requires Python 3.8 and ipykernel 6, or newer. It is delivered as source text and
 imports none of our modules. Its arguments are those of `python -m ipykernel_launcher`.
