@@ -11,6 +11,9 @@ from pytest_super.errors import InfrastructureError
 if TYPE_CHECKING:
     from pytest_super.kernel.observed import ObservedProcess
 
+# IPython ends the command and goes on, without an error.
+WENT_ON = "an interrupt ends a shell command (`!`), not the lines after it"
+
 
 class Outcome(StrEnum):
     """Every way in which a wait for a cell can end."""
@@ -48,13 +51,17 @@ class CellResult:
     omitted: int = 0
     """Characters cut between head and tail; 0 when the output is complete."""
     detail: str = ""
-    """The cause: `ValueError: bad` for an error, `exit code 3` or `out of memory` for a death."""
+    """The cause: `ValueError: bad` for an error, `out of memory` for a death; WENT_ON after an interrupt."""
     exit_code: int | None = None
     """Of a program that has ended: -N for the signal N. None for cells."""
     seconds: float = 0.0
     """Total seconds that the cell has run, until it ended or until now."""
     processes: list[ObservedProcess] | None = None
     """Processes that have begun or ended since the last result; None if the sandbox cannot observe them."""
+    hung_up: str = ""
+    """Processes that ended with the terminal of their shell command: pids, and arguments where known."""
+    reading: str = ""
+    """The arguments of processes that wait for input of such a terminal, where nobody types."""
     dropped: dict[str, int] = field(default_factory=dict)
     """How many frames and messages of each kind did not fit since the last result (see kernel.incoming)."""
 

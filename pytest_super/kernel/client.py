@@ -187,7 +187,7 @@ class Kernel:
 
     def _with_reports(self, result: CellResult) -> CellResult:
         link = self._live.link
-        return replace(result, processes=link.processes.take(), dropped=link.incoming.take_dropped())
+        return replace(result, **link.processes.take(), dropped=link.incoming.take_dropped())
 
     @property
     def is_running(self) -> bool:

@@ -7,7 +7,7 @@ import time
 from typing import TYPE_CHECKING, Any
 
 from pytest_super.errors import InfrastructureError
-from pytest_super.kernel.cell import CellResult, CellStateError, NoValueError, Outcome
+from pytest_super.kernel.cell import WENT_ON, CellResult, CellStateError, NoValueError, Outcome
 from pytest_super.kernel.inside import frames
 from pytest_super.kernel.link import Link
 from pytest_super.kernel.output import CellOutput, output_text
@@ -213,8 +213,7 @@ class LiveKernel:
             while self.is_alive and not cell.is_over:
                 left = PROBE_SECONDS if deadline is None else deadline - time.monotonic()
                 if left <= 0:
-                    detail = "the interrupt had no effect" if cell.interrupts else ""
-                    return cell.result(Outcome.TIMED_OUT, detail, self._clock())
+                    return cell.result(Outcome.TIMED_OUT, WENT_ON if cell.interrupts else "", self._clock())
                 self._changed.wait(min(left, PROBE_SECONDS))
                 if time.monotonic() - began > PROBE_SECONDS:
                     self._follow(cell)

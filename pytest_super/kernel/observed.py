@@ -69,8 +69,7 @@ class ProcessChannel:
         self._send_control = send_control
         self._changed = threading.Condition()
         self._new: dict[int, ObservedProcess] = {}
-        self._running: set[int] = set()
-        self._answers = 0
+        self._answer: dict[str, str] = {}
         self._is_observing = self._has_ended = False
         self._charge: Callable[[float], None] | None = None
 
@@ -83,20 +82,20 @@ class ProcessChannel:
         self._charge = charge
         self._send_control("meter")
 
-    def take(self) -> list[ObservedProcess] | None:
-        """The processes that have begun or ended since the last call; None if the sandbox cannot observe.
+    def take(self) -> dict[str, Any]:
+        """The fields of CellResult on processes; none if the sandbox cannot observe them.
 
-        Asks for the state of those that run: the report of an end can come after that of its cell.
+        Asks for a look now: the report of an end can come after that of its cell.
         """
         with self._changed:
             if not self._is_observing:
-                return None
-            if self._running and not self._has_ended:
-                before = self._answers
+                return {}
+            self._answer = {}
+            if not self._has_ended:
                 self._send_control("observe")
-                self._changed.wait_for(lambda: self._answers > before or self._has_ended, ANSWER_SECONDS)
+                self._changed.wait_for(lambda: self._answer or self._has_ended, ANSWER_SECONDS)
             new, self._new = list(self._new.values()), {}
-            return new
+            return {"processes": new, **self._answer}
 
     def receive(self, op: str, fields: dict[str, Any]) -> None:
         """Accept a control frame of the sandbox: `hello`, `process`, `observed` or `used`."""
@@ -108,9 +107,10 @@ class ProcessChannel:
             if op == "hello":
                 self._is_observing = bool(fields["observes"])
             elif op == "observed":
-                self._answers += 1
+                self._answer = fields
             else:
-                self._add(read_process(fields))
+                process = read_process(fields)
+                self._new[process.number] = process
             self._changed.notify_all()
 
     def end(self) -> None:
@@ -118,10 +118,3 @@ class ProcessChannel:
         with self._changed:
             self._has_ended = True
             self._changed.notify_all()
-
-    def _add(self, process: ObservedProcess) -> None:
-        self._new[process.number] = process
-        if process.seconds is None:
-            self._running.add(process.number)
-        else:
-            self._running.discard(process.number)

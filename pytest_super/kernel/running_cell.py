@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from pytest_super.kernel.cell import CellResult, Outcome
+from pytest_super.kernel.cell import WENT_ON, CellResult, Outcome
 from pytest_super.kernel.inside import frames
 from pytest_super.kernel.output import CellOutput, readable
 from pytest_super.kernel.schema import OUTPUT
@@ -170,7 +170,7 @@ class RunningCell(Running):
 
     def _outcome_without_error(self, while_interrupting: bool) -> tuple[Outcome, str]:
         if while_interrupting or (self.interrupts and self._reply is None):
-            return Outcome.INTERRUPTED, ""
+            return Outcome.INTERRUPTED, WENT_ON if self._reply and self._reply["status"] == "ok" else ""
         # Code inside can also make the kernel refuse a cell, with the status "aborted".
         if self._reply is None or self._reply.get("status") == "aborted":
             return Outcome.ERROR, "the kernel ended the cell without a reply"

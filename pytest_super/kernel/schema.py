@@ -99,7 +99,7 @@ CONTROL: dict[str, Kind] = {
     "printed": Kind(record(id=ID), payload=CHUNK),
     "ended": Kind(record(id=ID, status=optional(whole(2**16)), error=optional(CAUSE))),
     "process": Kind(PROCESS),
-    "observed": Kind(record()),
+    "observed": Kind(record(hung_up=CAUSE, reading=CAUSE)),
     "used": Kind(record(seconds=SECONDS)),
     "data": Kind(record(id=ID), payload=CHUNK),
     "more": Kind(record(id=ID)),

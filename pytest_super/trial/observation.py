@@ -7,9 +7,10 @@ from itertools import groupby
 from operator import itemgetter
 from typing import TYPE_CHECKING
 
-from pytest_super.kernel.cell import Outcome
+from pytest_super.kernel.cell import WENT_ON, Outcome
 from pytest_super.kernel.output import output_text
 from pytest_super.kernel.terminal_text import as_shown, is_plain
+from pytest_super.words import printable_line
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -23,6 +24,11 @@ ONLY_SUBMIT = (
     "The compute time is spent, so this was not done: everything in the sandbox was stopped. "
     "Only submit is left."
 )
+LIVING_ON = (
+    "To go on after its line, start it by subprocess.Popen([...], start_new_session=True, "
+    "stdout=open('log', 'w')), or as `COMMAND > log 2>&1 &` in a cell that begins with %%bash."
+)
+ANSWERING = "Nobody types it: answer in the command, as by `!echo y | COMMAND` or an option."
 NOTHING_RUNS = "No cell is running."
 
 # The mark of omitted output. The text after it is rendered separately, so that cursor movements in it do not
@@ -31,8 +37,10 @@ _GAP = re.compile(r"(\n\[\.\.\. \d+ characters left out \.\.\.\]\n)")
 
 
 def observation_of(result: CellResult) -> str:
-    """The output as a terminal would show it, then a note if the output does not show how the cell ended."""
-    text, note = shown_output(result), ending(result)
+    """The output as a terminal would show it, then notes on what it does not show: an end, lost processes."""
+    lost = f"[Ended with its shell command's terminal: process {result.hung_up}. {LIVING_ON}]"
+    notes = [ending(result), lost if result.hung_up and result.detail != WENT_ON else ""]
+    text, note = shown_output(result), "\n".join(filter(None, notes))
     return "\n".join(part for part in (text.rstrip("\n") if note else text, note) if part)
 
 
@@ -68,12 +76,17 @@ def ending(result: CellResult) -> str:
     match result.outcome:
         case Outcome.TIMED_OUT:
             ran = f"The cell has run for {result.seconds:.0f} seconds and is still running"
+            stops = "interrupt stops it"
             if result.detail:
-                after = "another interrupt replaces the kernel (variables are lost, files are kept)"
-                return f"[{ran}: {result.detail}. continue_wait keeps waiting, {after}.]"
-            return f"[{ran}: continue_wait keeps waiting, interrupt stops it.]"
+                ran += f" after the interrupt ({result.detail})"
+                stops = "another interrupt replaces the kernel (variables are lost, files are kept)"
+            waits = f" {result.reading} waits for input. {ANSWERING}" if result.reading else ""
+            return f"[{ran}: continue_wait keeps waiting, {stops}.{waits}]"
         case Outcome.INTERRUPTED:
-            return "[The cell was interrupted.]"
+            after = f", and ran to its end: {result.detail}" if result.detail == WENT_ON else ""
+            return f"[The cell was interrupted{after}.]"
+        case Outcome.ERROR if all(output["output_type"] != "error" for output in result.outputs):
+            return f"[The cell failed: {printable_line(result.detail)}]"
         case Outcome.KERNEL_DIED:
             # Written before the restart, which can fail.
             after = "a new one is started, variables are lost, files are kept"

@@ -283,7 +283,7 @@ CONTROL_FRAMES: list[dict[str, Any]] = [
     {"op": "ended", "id": 1, "error": "OSError: Permission denied"},
     {"op": "died", "why": "out of memory"},
     {"op": "process", **REPORT, "ended": 1.8e9, "status": 0},
-    {"op": "observed"},
+    {"op": "observed", "hung_up": "7 python a.py", "reading": ""},
     {"op": "data", "id": 1},
     {"op": "more", "id": 1},
     {"op": "done", "id": 1},

@@ -68,7 +68,7 @@ def test_a_cell_that_ignores_interrupts_goes_on_until_the_second_one_ends_the_ke
     for outcome in (Outcome.TIMED_OUT, Outcome.KERNEL_DIED):
         result = kernel.interrupt(2)
         assert (result.outcome, result.text) == (outcome, "no\n")
-        assert "interrupt had no effect" in result.detail
+        assert "interrupt" in result.detail
     assert not kernel.is_running
     kernel.restart()
     assert still_works(kernel)

@@ -103,7 +103,9 @@ class Bridge:
         ready = dict(self._poller.poll(min(waits, default=TICK_MILLISECONDS)))
         if self._wake in ready:
             os.read(self._wake, 4096)
-        self._record_ends(processes.reap())
+        ended = processes.reap()
+        self._observer.record_ends(ended)
+        self._record_ends(ended)
         if self._input in ready:
             self._read_input()
         for one in self._running():

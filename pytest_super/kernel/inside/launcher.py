@@ -1,4 +1,4 @@
-"""The program of the kernel's process: ipykernel, changed to capture all output of child processes.
+"""The program of the kernel's process: ipykernel, changed to capture all output, also of child processes.
 
 Runs inside the sandbox and requires Python 3.8 and ipykernel 6, or newer. It is delivered as source text and
 imports none of our modules. Its arguments are those of `python -m ipykernel_launcher`.
@@ -13,6 +13,7 @@ from __future__ import annotations
 import codecs
 import ctypes
 import importlib
+import json
 import os
 import select
 import struct
@@ -95,6 +96,15 @@ def do_without_debugger() -> None:
         del sys.modules["debugpy"]
 
 
+def pack(message: Any) -> bytes:
+    """A message in JSON. Jupyter raises for lone surrogates, and loses the output around them."""
+    try:
+        return bytes(sys.modules["jupyter_client.session"].json_packer(message))
+    except UnicodeEncodeError:
+        # In ASCII they are escapes, which the host replaces.
+        return json.dumps(message, default=str).encode()
+
+
 def main() -> None:
     # Python added the folder of this file, from which cells must not import.
     del sys.path[0]
@@ -105,7 +115,7 @@ def main() -> None:
     if hasattr(iostream.OutStream, "_watch_pipe_fd"):
         combined: Any = type("OutStream", (CompleteStream, iostream.OutStream), {})
         iostream.OutStream = combined  # type: ignore[misc]
-    kernelapp.launch_new_instance()
+    kernelapp.launch_new_instance([*sys.argv[1:], "--Session.packer=__main__.pack"])
 
 
 if __name__ == "__main__":

@@ -12,17 +12,20 @@ import select
 import sys
 import threading
 import time
+from signal import SIGHUP
 from typing import TYPE_CHECKING, Any
 
 from pytest_super.kernel.inside import processes
 from pytest_super.kernel.inside.expected_script import ExpectedScript
 from pytest_super.kernel.inside.process_image import (
     Image,
+    arguments_of,
     exit_status,
     has_symbol,
     layout_of,
     link,
     named_files,
+    reads_terminal,
     repositories_of,
     zombie_status,
 )
@@ -40,6 +43,8 @@ LONGEST_PAUSE = 5.0
 MOST_WATCHED = 256
 # How many are reported in the life of a sandbox: Pythons, and others.
 MOST_REPORTS = 2000
+# In the commands of a program's own processes, which can outlive it for a moment, until its terminal ends.
+HELPERS = ("multiprocessing", "loky")
 # The clock of /proc, in seconds since the machine's start. Only Linux has it.
 CLOCK = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
 
@@ -75,6 +80,7 @@ class Observer:
         # Pythons are counted apart: a large build starts thousands of other processes that name files.
         self._reported = {True: 0, False: 0}
         self._expected = ExpectedScript()
+        self._hung_up: list[str] = []
         # None until it is metered.
         self._processor_time: ProcessorTime | None = None
         self._pythons: dict[tuple[int, int, int], bool] = {}
@@ -135,7 +141,9 @@ class Observer:
             asked = os.read(self._wake_read, 4096).count(b"s")
             self._sample()
             for _ in range(asked):
-                self._send("observed")
+                reading = [" ".join(arguments_of(pid)[0]) for pid in self._processes if reads_terminal(pid)]
+                hung_up, self._hung_up = self._hung_up, []
+                self._send("observed", hung_up=", ".join(hung_up[:9]), reading=", ".join(reading[:9]))
 
     def _sample(self) -> None:
         now, read, family = clock(), time.monotonic(), self._family.statistics()
@@ -219,6 +227,14 @@ class Observer:
         self._send("process", **image.report, **fields)
 
     # Ends
+
+    def record_ends(self, ended: dict[int, int]) -> None:
+        """Remember what ended with its terminal. The bridge's thread calls it."""
+        for pid in (pid for pid, status in ended.items() if status == SIGHUP):
+            process = self._processes.get(pid)
+            command = " ".join(process.image.arguments if process and process.image else [])
+            if not any(name in command for name in HELPERS):
+                self._hung_up.append(f"{pid} {command}".rstrip())
 
     def _watch(self, process: Process) -> None:
         """Open a descriptor that tells the moment of the end, and how, although we are not the parent."""

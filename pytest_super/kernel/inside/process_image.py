@@ -38,6 +38,8 @@ INFO_EXIT = 1 << 3
 STATUS = 49
 # Where code and stack begin in memory.
 CODE, STACK = 23, 25
+# The system calls read, select and pselect6, and by how much their first argument exceeds the descriptor.
+READS = {"x86_64": {"0": 0, "23": 1, "270": 1}, "aarch64": {"63": 0, "72": 1}}
 # How often the arguments are read of a process that calls exec each time.
 MOST_READS = 3
 
@@ -89,6 +91,18 @@ def arguments_of(pid: int) -> tuple[list[str], bool]:
     except OSError:
         return [], False
     return [os.fsdecode(argument) for argument in data.split(b"\0")[:-1]], bool(rest)
+
+
+def reads_terminal(pid: int) -> bool:
+    """Whether it waits for input from a terminal."""
+    try:
+        with open(f"/proc/{pid}/syscall") as file:
+            call, first = file.read().split()[:2]
+        descriptor = int(first, 16) - READS[os.uname().machine][call]
+    except (OSError, ValueError, KeyError):
+        return False
+    # Not the other end, /dev/pts/ptmx.
+    return (link(f"/proc/{pid}/fd/{descriptor}") or "").rstrip("0123456789") in ("/dev/pts/", "/dev/tty")
 
 
 def environment_of(pid: int) -> dict[str, str]:
