@@ -52,9 +52,7 @@ OF_SYSTEM = (
 )
 HIDDEN = "…"
 # Most texts have none of these.
-MAY_HAVE = re.compile(
-    r"\.\d+ ?m?s|/s|s/it|:\d\d<|Chunk ID: |Today's date is |cc_version=|/ipykernel_|" + AGENT_FOLDER
-)
+MAY_HAVE = re.compile(r"\.\d+ ?m?s|/s|s/it|:\d\d<|Chunk ID:|Today's|cc_version=|/ipykernel_|" + AGENT_FOLDER)
 
 
 # A trial sends the same texts with each call.
