@@ -46,7 +46,8 @@ SCORINGS = (PAPER, REFERENCE)
 BUILT_IN = (ACCURACY, LANDMARKS, SUBMITTED, SCRIPT_EXECUTED, GRADED, SELF_REPORT, SUSPECT)
 """In the order of the columns."""
 
-RESERVED = {"scoring", "epochs", "trials", "errors"} | {one.name for one in result_fields() if one.junit}
+RESERVED = {one.name for one in result_fields() if one.junit}
+RESERVED |= {"scoring", "epochs", "trials", "errors", "trajectory"}
 """Names that JUnit XML uses for other figures."""
 
 Scores = dict[str, float | None]

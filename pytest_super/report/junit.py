@@ -80,7 +80,7 @@ def rewrite(file: Path, run: RunFolder, figures: list[Figure], doubled: Collecti
         keep_one_each(suite, doubled)
         for case in filter(is_task, suite.iter("testcase")):
             if result := by_name.get(case.get("name", "")):
-                complete(case, result)
+                complete(case, result, run.path)
         count_again(suite)
         add_properties(suite, figures)
     write_atomically(file, ET.tostring(tree.getroot(), encoding="utf-8", xml_declaration=True))
@@ -115,7 +115,7 @@ def merge(first: ET.Element, last: ET.Element) -> None:
     last.set("time", f"{float(first.get('time', 0)) + float(last.get('time', 0)):.3f}")
 
 
-def complete(case: ET.Element, result: TrialResult) -> None:
+def complete(case: ET.Element, result: TrialResult, folder: Path) -> None:
     """Mark failures of the infrastructure as errors, and add what was wrong and the figures of the trial."""
     for failure in case.findall("failure"):
         if result.is_error:
@@ -123,7 +123,9 @@ def complete(case: ET.Element, result: TrialResult) -> None:
         else:
             failure.set("message", describe(result))
             failure.text = f"{describe(result)}; {result.folder}/{NOTEBOOK}"
-    add_properties(case, figures_of_trial(result))
+    # The reports of a trial have them, but a worker that died has sent none.
+    if case.find("properties/property[@name='super.trajectory']") is None:
+        add_properties(case, figures_of_trial(result, folder))
 
 
 def count_again(suite: ET.Element) -> None:
@@ -144,11 +146,13 @@ def add_properties(element: ET.Element, figures: Iterable[Figure]) -> None:
         ET.SubElement(properties, "property", name=name, value="" if value is None else printable(str(value)))
 
 
-def figures_of_trial(result: TrialResult) -> Iterator[Figure]:
-    """None for a figure that does not apply or is not known."""
+def figures_of_trial(result: TrialResult, folder: Path) -> Iterator[Figure]:
+    """Empty text for a figure that does not apply or is not known, as pytest writes no None."""
+    yield "super.trajectory", str(folder / result.folder / NOTEBOOK)
     fields = (one for one in result_fields() if one.junit)
     figures = (figure for one in fields for figure in figures_of_field(one, result))
-    yield from ((f"super.{name}", value) for name, value in (*figures, *result.metrics.items()))
+    named = (*figures, *result.metrics.items())
+    yield from ((f"super.{name}", "" if value is None else value) for name, value in named)
 
 
 def figures_of_field(field: Field, result: TrialResult) -> Iterator[Figure]:

@@ -182,6 +182,7 @@ class Controller:
                 write()
         with self.noted():
             self.complete_junit(folder, verdict)
+        self.remember_missed()
         session.exitstatus = exit_status(
             session.exitstatus, verdict, only_errors=self.trials.only_errors, has_trouble=bool(self.trouble)
         )
@@ -192,6 +193,12 @@ class Controller:
             doubled = self.trials.failed & self.trials.afterwards.keys()
             facts = {**self.run.junit_facts(), **verdict.facts}
             rewrite_junit(xml, folder, facts, self.config.stash[SCORING].metrics, doubled)
+
+    def remember_missed(self) -> None:
+        """Have pytest's `--lf` run the missed trials again. It keeps those alone whose report failed."""
+        if cache := getattr(self.config, "cache", None):
+            key = "cache/lastfailed"
+            cache.set(key, {**cache.get(key, {}), **dict.fromkeys(sorted(self.trials.missed), True)})
 
     def call_finished_hook(self, results: list[TrialResult]) -> None:
         try:

@@ -164,7 +164,8 @@ class Session:
         if START_AHEAD in session.config.stash:
             session.config.stash[START_AHEAD].end()
 
-    @pytest.hookimpl(wrapper=True)
+    # Inside of those of other plugins, which read the outcome of the report.
+    @pytest.hookimpl(wrapper=True, trylast=True)
     def pytest_runtest_makereport(
         self, item: pytest.Item, call: pytest.CallInfo[None]
     ) -> Generator[None, pytest.TestReport, pytest.TestReport]:

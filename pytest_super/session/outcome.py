@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from pytest_super.errors import InfrastructureError, SuperError
+from pytest_super.report.junit import figures_of_trial
 from pytest_super.session.item import RESULT, Unsolved
 from pytest_super.session.run import RUN
 from pytest_super.tasks.task import TASK_SUFFIX
@@ -43,6 +44,8 @@ def judge(item: TaskItem, call: pytest.CallInfo[None], report: pytest.TestReport
         judge_teardown(item, call, report)
     elif report.when == "setup" and report.skipped:
         item.discard_folder()
+    if result := item.stash.get(RESULT, None):
+        report.user_properties += figures_of_trial(result, item.config.stash[RUN].path)
 
 
 def judge_no_trial(item: TaskItem, call: pytest.CallInfo[None], report: pytest.TestReport) -> None:
@@ -50,7 +53,7 @@ def judge_no_trial(item: TaskItem, call: pytest.CallInfo[None], report: pytest.T
     if isinstance(call.excinfo.value, SuperError):
         report.longrepr = printable(str(call.excinfo.value))
     stop_if_final(item, call.excinfo.value)
-    result = result_without_trial(item, words_of(call.excinfo.value))
+    item.stash[RESULT] = result = result_without_trial(item, words_of(call.excinfo.value))
     report.super_result = result.to_data()  # type: ignore[attr-defined]
 
 

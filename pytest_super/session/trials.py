@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class Trials:
-    """Follows the reports on the controller. All sets but `skipped` contain names of trials."""
+    """Follows the reports on the controller. All sets but `skipped` and `missed` contain names of trials."""
 
     def __init__(self) -> None:
         self.selected: set[str] = set()
@@ -26,6 +26,8 @@ class Trials:
         self.ended: set[str] = set()
         self.skipped: set[str] = set()
         """Ids of tasks that the agent or a marker skips."""
+        self.missed: set[str] = set()
+        """Node ids of those that did not pass, and that pytest knows as skipped."""
         self.failed: set[str] = set()
         """Those whose last run failed."""
         self.afterwards: dict[str, str] = {}
@@ -63,6 +65,8 @@ class Trials:
         self.reported.add(name)
         if report.skipped and data is None:
             self.skipped.add(task_and_epoch(name)[0])
+        elif report.skipped:
+            self.missed.add(report.nodeid)
         if report.when == "setup":
             self.failed.discard(name)
             self.afterwards.pop(name, None)

@@ -44,6 +44,14 @@ class Agent:
             messages.append({"role": "assistant", "content": answer})
         trial.submit(answer)
 """
+# Says what its cell shows: the folder of the sandbox, and a warning with the path of the cell.
+WARNED = """
+class Agent:
+    def run(self, trial):
+        seen = trial.execute("import os, warnings; print(os.getcwd()); warnings.warn('late')").observation
+        assert "/work" in seen and "UserWarning: late" in seen
+        trial.submit(trial.complete([{"role": "user", "content": seen}]).text)
+"""
 
 
 class TalkingProject(Project):
@@ -165,6 +173,18 @@ def test_a_request_that_failed_because_of_what_it_says_fails_again(
     openai_environment.reply("1", openai_environment.fault("filter"))
     talking.record()
     talking.run(*FAIL).assert_outcomes(passed=1)
+
+
+def test_a_path_that_each_local_sandbox_has_anew_misses_no_answer(
+    talking: TalkingProject, openai_environment: OpenAIServer
+) -> None:
+    talking.write("conftest.py", "")
+    talking.write("agent.py", WARNED)
+    talking.add_task("a", answer="1")
+    assert talking.record()["a[1]"]["solved"]
+    talking.run(*FAIL).assert_outcomes(passed=1)
+    assert len(openai_environment.requests) == 1
+    assert talking.results["a[1]"]["folded"] == 1
 
 
 @pytest.mark.slow

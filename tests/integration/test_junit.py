@@ -45,6 +45,9 @@ def test_each_testcase_carries_its_figures_and_the_suite_the_totals(
     right = properties(cases(suite)["right"])
     assert all(float(right.pop(f"super.{name}_seconds")) >= 0 for name in ("compute", "wall"))
     assert all(right.pop(f"super.{name}") for name in ("started", "worker"))
+    assert right.pop("super.trajectory") == str(
+        project.latest.resolve() / "trials/right/1.0/trajectory.ipynb"
+    )
     assert right == {
         "super.set": "expert",
         "super.category": "",
@@ -130,6 +133,35 @@ def test_a_miss_under_a_gate_is_skipped_with_the_reason(project: Project) -> Non
     assert skipped is not None
     assert "missed: accuracy 0; wrong value" in (skipped.get("message") or "")
     assert suite.get("skipped") == "1"
+
+
+SEEN = """
+import pytest
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item, call):
+    report = yield
+    if call.when != "setup":
+        figures = dict(report.user_properties)
+        print(item.name, call.when, report.outcome, figures["super.accuracy"], figures["super.trajectory"])
+    return report
+"""
+
+
+def test_plugins_that_were_there_before_see_a_miss_as_skipped_and_the_figures(project: Project) -> None:
+    project.write("seen.py", SEEN)
+    project.pytester.syspathinsert()
+    for id in ("right", "wrong"):
+        project.add_task(id)
+    result = project.run("--super-fail-under=0", "-pseen", "-pno:cacheprovider", "-s")
+    result.stdout.fnmatch_lines(
+        [
+            "*right call passed 1.0 */trials/right/1.0/trajectory.ipynb",
+            "*right teardown passed 1.0 */trials/right/1.0/trajectory.ipynb",
+            "*wrong call skipped 0.0 */trials/wrong/1.0/trajectory.ipynb",
+            "*wrong teardown passed 0.0 */trials/wrong/1.0/trajectory.ipynb",
+        ]
+    )
 
 
 def test_hostile_text_leaves_a_valid_file(project: Project) -> None:

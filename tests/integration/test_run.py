@@ -17,7 +17,7 @@ from pytest_super.option_values import value_of
 from pytest_super.options import OPTIONS, Option
 from pytest_super.session import fixtures
 from pytest_super.session.run import RUN
-from tests.integration.conftest import UNSEEN, WITH_AND_WITHOUT_XDIST, read_lines
+from tests.integration.conftest import AGENT, UNSEEN, WITH_AND_WITHOUT_XDIST, read_lines
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -356,6 +356,18 @@ def test_under_a_gate_the_mean_accuracy_decides(
     verdict = result.outlines[-1]
     assert verdict.startswith(f"gate: {'passed' if status == 0 else 'FAILED'}, mean accuracy 0.5000")
     assert result.stdout.str().count("gate: ") == 1
+
+
+@WITH_AND_WITHOUT_XDIST
+def test_a_miss_under_a_gate_is_run_again_by_last_failed(project: Project, workers: tuple[str, ...]) -> None:
+    for id in ("right", "wrong_a", "wrong_b"):
+        project.add_task(id)
+    gate = ("--super-fail-under=0", *workers)
+    project.run(*gate).assert_outcomes(passed=1)
+    project.write("agent.py", AGENT.replace('"wrong"', '"wrong_a"'))
+    for missed in (["wrong_a[1]", "wrong_b[1]"], ["wrong_a[1]"]):
+        project.run(*gate, "--lf")
+        assert sorted(project.results) == missed
 
 
 NOTE_KINDS = """

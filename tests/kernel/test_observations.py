@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from pytest_super.kernel.client import Kernel
 
-LACKING = find_provider("bubblewrap").why_unavailable(SandboxSettings())
+LACKING = find_provider("bubblewrap").why_unavailable()
 
 
 @pytest.fixture(scope="module")

@@ -164,6 +164,8 @@ def test_an_id_that_leads_to_another_call_is_another_request() -> None:
         ("60.5 MB 12.1 MB/s eta", "60.5 MB 3.4 MB/s eta"),
         ("4/9 [00:01<00:03, 1.52it/s]", "4/9 [00:01<00:11, 101.7it/s]"),
         ("/tmp/pytest-super-agent-ab3_xy12/answer.json", "/tmp/pytest-super-agent-__zz9x0y/answer.json"),
+        ("/tmp/ipykernel_25461/362.py:1: UserWarning", "/tmp/ipykernel_71/362.py:1: UserWarning"),
+        ("/tmp/super-0123456789ab/work/a.py", "/tmp/super-ba9876543210/work/a.py"),
     ],
 )
 def test_what_differs_between_two_runs_of_one_agent_is_hidden(before: str, now: str) -> None:
@@ -180,6 +182,8 @@ def test_what_differs_between_two_runs_of_one_agent_is_hidden(before: str, now: 
         ("loss 0.5 sum", "loss 0.6 sum"),
         ("/tmp/tmpab3/log", "/tmp/tmpxy1/log"),
         ("/tmp/pytest-super-agent-ab3_xy12/a", "/tmp/pytest-super-agent-ab3_xy12/b"),
+        ("/tmp/ipykernel_25461/362.py:1:", "/tmp/ipykernel_25461/363.py:1:"),
+        ("/tmp/super-0123456789ab/work/a.py", "/tmp/super-0123456789ab/work/b.py"),
         ("process 4711", "process 4712"),
         ("2026-11-23", "2026-11-24"),
         ("it took 0.51 s and 3", "it took 0.7 s and 4"),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import asdict, replace
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -97,7 +98,7 @@ def test_entries_that_can_be_used_together_keep_their_order() -> None:
 
 def test_no_metric_can_take_the_name_of_another_figure_in_junit_xml() -> None:
     trial = TrialResult(id="t", set="auto", category=None, epoch=1, rerun=0, agent="a")
-    assert {name.removeprefix("super.") for name, _ in figures_of_trial(trial)} <= RESERVED
+    assert {name.removeprefix("super.") for name, _ in figures_of_trial(trial, Path())} <= RESERVED
 
 
 # The values

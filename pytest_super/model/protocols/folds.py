@@ -10,6 +10,8 @@ import re
 from dataclasses import dataclass
 from functools import lru_cache
 
+from pytest_super.kernel.providers.sandbox_folder import PREFIX
+
 
 @dataclass(frozen=True)
 class Fold:
@@ -25,6 +27,9 @@ ANYWHERE = (
 )
 FOLDS = (
     *ANYWHERE,
+    Fold("each sandbox on this machine has a new folder", re.compile(rf"/{PREFIX}([0-9a-f]{{12}})(?!\w)")),
+    # Not the number alone, because an answer can have a short one by chance.
+    Fold("a warning in a cell shows the kernel's process id", re.compile(r"/(ipykernel_\d+)(?=/\d+\.py\b)")),
     Fold("Codex numbers each output of a command", re.compile(r"^Chunk ID: ([0-9a-f]{6})$", re.MULTILINE)),
     Fold(
         "Claude Code and Gemini CLI tell the day on which they run",
@@ -47,7 +52,7 @@ OF_SYSTEM = (
 )
 HIDDEN = "…"
 # Most texts have none of these.
-MAY_HAVE = re.compile(r"\.\d+ ?m?s|/s|s/it|:\d\d<|Chunk ID: |Today's date is |cc_version=|" + AGENT_FOLDER)
+MAY_HAVE = re.compile(r"\.\d+ ?m?s|/s|s/it|:\d\d<|Chunk ID:|Today's|cc_version=|/ipykernel_|" + AGENT_FOLDER)
 
 
 # A trial sends the same texts with each call.

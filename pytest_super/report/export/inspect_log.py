@@ -74,7 +74,7 @@ def spec_of(trials: StoredTrials) -> dict[str, Any]:
         "config": {"epochs": max((result.epoch for result in trials.results), default=None)},
         "packages": versions_of(facts),
         "metadata": {**facts, "failures_after_trials": run.failures, "unread": trials.unread},
-        "scorers": [{"name": name} for name in metric_names(trials.results)],
+        "scorers": [{"name": name, "metrics": [{"name": "mean"}]} for name in metric_names(trials.results)],
     }
 
 
@@ -111,7 +111,7 @@ def results_of(results: Sequence[TrialResult]) -> dict[str, Any]:
 
 
 def score_of(name: str, group: Group) -> dict[str, Any]:
-    """The mean as in the table of the terminal. Inspect's own `mean` is another one: over samples."""
+    """The mean as in the table of the terminal. Inspect's own `mean` does not know the tasks' weights."""
     mean = group.mean(name)
     scored = sum(result.metrics.get(name) is not None for result in group.valid)
     metric = "mean_over_tasks"
