@@ -52,6 +52,8 @@ class Kernel:
         self._clock = clock
         self._started: LiveKernel | None = None
         self._variables: dict[str, str] = {}
+        self._has_shell_lines = False
+        """Whether the last cell can have run shell commands, whose terminals end with them."""
 
     # Life
 
@@ -148,6 +150,7 @@ class Kernel:
         if live.death is not None and not live.has_cell:
             detail = f"{live.death} (before this cell, which did not run)"
             return CellResult(outcome=Outcome.KERNEL_DIED, detail=detail)
+        self._has_shell_lines = "!" in code or "system" in code
         live.run(code, listener)
         return self._after_wait(live.await_cell(timeout))
 
@@ -187,7 +190,8 @@ class Kernel:
 
     def _with_reports(self, result: CellResult) -> CellResult:
         link = self._live.link
-        return replace(result, **link.processes.take(), dropped=link.incoming.take_dropped())
+        observed = link.processes.take(look=result.is_running or self._has_shell_lines)
+        return replace(result, **observed, dropped=link.incoming.take_dropped())
 
     @property
     def is_running(self) -> bool:

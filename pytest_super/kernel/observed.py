@@ -69,6 +69,7 @@ class ProcessChannel:
         self._send_control = send_control
         self._changed = threading.Condition()
         self._new: dict[int, ObservedProcess] = {}
+        self._running: set[int] = set()
         self._answer: dict[str, str] = {}
         self._is_observing = self._has_ended = False
         self._charge: Callable[[float], None] | None = None
@@ -82,16 +83,17 @@ class ProcessChannel:
         self._charge = charge
         self._send_control("meter")
 
-    def take(self) -> dict[str, Any]:
+    def take(self, *, look: bool) -> dict[str, Any]:
         """The fields of CellResult on processes; none if the sandbox cannot observe them.
 
-        Asks for a look now: the report of an end can come after that of its cell.
+        Asks for a look now if one runs, or if `look` says so: the report of an end can come after that of its
+        cell. A look takes as long as half a cell.
         """
         with self._changed:
             if not self._is_observing:
                 return {}
             self._answer = {}
-            if not self._has_ended:
+            if (look or self._running) and not self._has_ended:
                 self._send_control("observe")
                 self._changed.wait_for(lambda: self._answer or self._has_ended, ANSWER_SECONDS)
             new, self._new = list(self._new.values()), {}
@@ -111,6 +113,7 @@ class ProcessChannel:
             else:
                 process = read_process(fields)
                 self._new[process.number] = process
+                (self._running.add if process.seconds is None else self._running.discard)(process.number)
             self._changed.notify_all()
 
     def end(self) -> None:

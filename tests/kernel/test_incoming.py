@@ -358,7 +358,7 @@ def arrive(count: int) -> dict[str, int]:
             link._on_frame(channel, parts)
     for output in shown.output.outputs():
         json.dumps(output, allow_nan=False, ensure_ascii=False).encode()
-    link.processes.take()
+    link.processes.take(look=False)
     return link.incoming.take_dropped()
 
 
