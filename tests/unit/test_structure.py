@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import re
 import warnings
+from collections import Counter
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -179,6 +180,78 @@ def test_every_module_says_in_a_docstring_what_it_is_for() -> None:
 def test_no_module_imports_private_names_of_pytest() -> None:
     for file in MODULES.values():
         assert not re.search(r"^\s*(?:from|import) _pytest\b", file.read_text(encoding="utf-8"), re.MULTILINE)
+
+
+# How large the project may be, see "Style" in CONTRIBUTING.md. By folder of the package, "." for modules in
+# none: the lines of code, without blanks, comments, docstrings and imports, and all lines.
+BUDGET = {
+    ".": (947, 1595),
+    "agents": (1529, 2728),
+    "authoring": (5760, 9835),
+    "commands": (1219, 2059),
+    "comparison": (726, 1298),
+    "functions": (1345, 2285),
+    "gates": (659, 1154),
+    "grading": (478, 846),
+    "integrity": (315, 618),
+    "kernel": (6226, 10627),
+    "metrics": (1683, 3059),
+    "model": (4070, 6917),
+    "platform": (313, 562),
+    "programs": (1289, 2149),
+    "report": (2624, 4479),
+    "session": (3063, 5553),
+    "snapshots": (275, 532),
+    "sources": (531, 938),
+    "statistics": (542, 1157),
+    "store": (995, 1858),
+    "tasks": (1591, 2667),
+    "trial": (1335, 2289),
+}
+# What the table may add up to, the lines of tests, and the words of README.md and docs.
+MOST = {"code": 37_515, "lines": 65_205, "tests": 53_858, "words": 45_248}
+
+
+def code_lines(text: str) -> int:
+    """Lines without blanks, comments, docstrings and imports."""
+    lines = dict(enumerate(map(str.strip, text.splitlines()), 1))
+    for node in ast.walk(ast.parse(text)):
+        is_docstring = isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
+        if isinstance(node, ast.stmt) and (is_docstring or isinstance(node, ast.Import | ast.ImportFrom)):
+            lines.update(dict.fromkeys(range(node.lineno, (node.end_lineno or node.lineno) + 1), ""))
+    return sum(bool(line) and not line.startswith("#") for line in lines.values())
+
+
+def sizes() -> dict[str, tuple[int, int]]:
+    """The lines of code and all lines of each folder of the package."""
+    code, lines = Counter[str](), Counter[str]()
+    for file in MODULES.values():
+        folder, *inner = file.relative_to(ROOT / PACKAGE).parts
+        folder = folder if inner else "."
+        text = file.read_text(encoding="utf-8")
+        code[folder] += code_lines(text)
+        lines[folder] += len(text.splitlines())
+    return {folder: (code[folder], lines[folder]) for folder in sorted(lines)}
+
+
+def test_no_folder_outgrows_its_budget() -> None:
+    found = sizes()
+    larger = {
+        name: size for name, size in found.items() if any(map(int.__gt__, size, BUDGET.get(name, (0, 0))))
+    }
+    assert larger == {}, "shorten other code, and lower its row by what you raise these"
+
+
+def test_the_budget_adds_up_to_no_more_than_it_did() -> None:
+    tests = sum(len(file.read_text(encoding="utf-8").splitlines()) for file in (ROOT / "tests").rglob("*.py"))
+    pages = [ROOT / "README.md", *(ROOT / "docs").rglob("*.md")]
+    found = {
+        "code": sum(code for code, _ in BUDGET.values()),
+        "lines": sum(lines for _, lines in BUDGET.values()),
+        "tests": tests,
+        "words": sum(len(page.read_text(encoding="utf-8").split()) for page in pages),
+    }
+    assert {name: count for name, count in found.items() if count > MOST[name]} == {}
 
 
 @pytest.mark.filterwarnings("default:modules of more than 300 lines")
