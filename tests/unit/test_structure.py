@@ -187,8 +187,8 @@ def test_no_module_imports_private_names_of_pytest() -> None:
 BUDGET = {
     ".": (947, 1595),
     "agents": (1529, 2728),
-    "authoring": (5760, 9835),
-    "commands": (1219, 2059),
+    "authoring": (5694, 9740),
+    "commands": (1215, 2052),
     "comparison": (726, 1298),
     "functions": (1345, 2285),
     "gates": (659, 1154),
@@ -209,7 +209,7 @@ BUDGET = {
     "trial": (1335, 2289),
 }
 # What the table may add up to, the lines of tests, and the words of README.md and docs.
-MOST = {"code": 37_515, "lines": 65_205, "tests": 53_858, "words": 45_248}
+MOST = {"code": 37_445, "lines": 65_103, "tests": 53_819, "words": 45_228}
 
 
 def code_lines(text: str) -> int:
