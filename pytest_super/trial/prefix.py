@@ -29,9 +29,8 @@ def pre_execute(task: Task, kernel: Kernel, after: int = 0) -> Iterator[Step]:
     """
     for number, part in enumerate(task.pre_execute[after:], after + 1):
         started = now()
-        parts = (
-            [edited(part.edit, kernel.files, number)] if part.edit else executed(part, task, kernel, number)
-        )
+        edit = part.edit
+        parts = [edited(edit, kernel.files, number)] if edit else executed(part, task, kernel, number)
         for fields in parts:
             yield Step(number=number, origin="pre_execute", started=started, ended=now(), **fields)
             started = now()
@@ -51,9 +50,7 @@ def executed(part: PreExecuted, task: Task, kernel: Kernel, number: int) -> Iter
 
 def fields_of(result: CellResult, number: int) -> dict[str, Any]:
     if result.outcome in (Outcome.KERNEL_DIED, Outcome.SANDBOX_LOST):
-        raise InfrastructureError(
-            f"pre-executed cell {number} ended in {result.outcome.value}: {result.detail}"
-        )
+        raise InfrastructureError(f"pre-executed cell {number} ended in {result.outcome}: {result.detail}")
     return {"observation": observation_of(result), **cell_fields(result)}
 
 

@@ -194,7 +194,7 @@ BUDGET = {
     "gates": (659, 1154),
     "grading": (478, 846),
     "integrity": (315, 618),
-    "kernel": (6226, 10627),
+    "kernel": (6227, 10629),
     "metrics": (1683, 3059),
     "model": (4070, 6917),
     "platform": (313, 562),
@@ -206,10 +206,10 @@ BUDGET = {
     "statistics": (542, 1157),
     "store": (995, 1858),
     "tasks": (1591, 2667),
-    "trial": (1335, 2289),
+    "trial": (1332, 2286),
 }
 # What the table may add up to, the lines of tests, and the words of README.md and docs.
-MOST = {"code": 37_445, "lines": 65_103, "tests": 53_819, "words": 45_228}
+MOST = {"code": 37_443, "lines": 65_102, "tests": 53_819, "words": 45_228}
 
 
 def code_lines(text: str) -> int:

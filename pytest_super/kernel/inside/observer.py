@@ -43,6 +43,8 @@ LONGEST_PAUSE = 5.0
 MOST_WATCHED = 256
 # How many are reported in the life of a sandbox: Pythons, and others.
 MOST_REPORTS = 2000
+# How many the answer to a look names.
+MOST_NAMED = 9
 # In the commands of a program's own processes, which can outlive it for a moment, until its terminal ends.
 HELPERS = ("multiprocessing", "loky")
 # The clock of /proc, in seconds since the machine's start. Only Linux has it.
@@ -143,7 +145,7 @@ class Observer:
             for _ in range(asked):
                 reading = [" ".join(arguments_of(pid)[0]) for pid in self._processes if reads_terminal(pid)]
                 hung_up, self._hung_up = self._hung_up, []
-                self._send("observed", hung_up=", ".join(hung_up[:9]), reading=", ".join(reading[:9]))
+                self._send("observed", hung_up=", ".join(hung_up), reading=", ".join(reading[:MOST_NAMED]))
 
     def _sample(self) -> None:
         now, read, family = clock(), time.monotonic(), self._family.statistics()
@@ -233,7 +235,7 @@ class Observer:
         for pid in (pid for pid, status in ended.items() if status == SIGHUP):
             process = self._processes.get(pid)
             command = " ".join(process.image.arguments if process and process.image else [])
-            if not any(name in command for name in HELPERS):
+            if len(self._hung_up) < MOST_NAMED and not any(name in command for name in HELPERS):
                 self._hung_up.append(f"{pid} {command}".rstrip())
 
     def _watch(self, process: Process) -> None:
