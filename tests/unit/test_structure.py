@@ -201,7 +201,7 @@ BUDGET = {
     "programs": (1289, 2149),
     "report": (2624, 4479),
     "session": (3063, 5553),
-    "snapshots": (275, 532),
+    "snapshots": (275, 531),
     "sources": (531, 938),
     "statistics": (542, 1157),
     "store": (995, 1858),
@@ -209,7 +209,7 @@ BUDGET = {
     "trial": (1332, 2286),
 }
 # What the table may add up to, the lines of tests, and the words of README.md and docs.
-MOST = {"code": 37_443, "lines": 65_102, "tests": 53_819, "words": 45_228}
+MOST = {"code": 37_443, "lines": 65_101, "tests": 53_819, "words": 45_228}
 
 
 def code_lines(text: str) -> int:
