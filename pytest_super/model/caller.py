@@ -36,8 +36,10 @@ NO_PRICE = (
     "price with --super-model-arg=input_cost_per_token=X and output_cost_per_token=Y"
 )
 
-REFUSED_SEAL = "the request goes on from a recorded answer, so its trial runs again without them"
-REFUSED_FORK = "the request goes on from a recorded answer, so the trial cannot be forked"
+REFUSED = (
+    "the trial has recorded answers, and a provider can refuse the encrypted thoughts in them: "
+    "--super-answers=none does without"
+)
 
 
 # Compared by identity: calls are kept in a set, and two of them can have the same request.
@@ -166,14 +168,14 @@ class Caller:
             raise self._meaning(call, error) from None
 
     def _meaning(self, call: ModelCall, error: ModelCallError) -> ModelCallError:
-        """The error; another one if the provider has refused what a recorded answer has sealed."""
+        """The error, which may not be the agent's if its trial has got recorded answers."""
         if error.failure is not Failure.REFUSED or self.recorded is None:
             return error
         with self.recorded.recording(call.trial) as record:
-            if not record.goes_on_from_seal(call.asked.request):
+            if not record.has_taken:
                 return error
-        why = REFUSED_FORK if self.settings.is_fork else REFUSED_SEAL
-        return ModelCallError(Failure.SEALED, f"{error.message}; {why}", usage=error.usage)
+        text = f"{error.message}; {REFUSED}"
+        return ModelCallError(Failure.TRANSIENT, text, usage=error.usage, is_final=True)
 
     async def _give(self, call: ModelCall, taken: Taken) -> Answer:
         """The recorded answer, booked like the model's. Raises ModelCallError."""

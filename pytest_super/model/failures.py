@@ -38,8 +38,6 @@ class Failure(StrEnum):
     """The provider's content policy."""
     REFUSED = "refused"
     """The provider does not accept this one request."""
-    SEALED = "sealed"
-    """It does not accept what is sealed in a recorded answer, such as encrypted thoughts."""
     RUN_COST = "run_cost"
     """The run has reached its limit of cost: no call was made, and nothing failed."""
     INVALID = "invalid_request"

@@ -32,8 +32,6 @@ if TYPE_CHECKING:
 MOST_TRIALS = 32
 # An equal request fails in the same way. Other failures are those of the provider or of a limit.
 OF_THE_REQUEST = frozenset((Failure.CONTEXT, Failure.FILTERED, Failure.REFUSED))
-# Encrypted thoughts of OpenAI, signatures of Anthropic and Gemini, and hidden thoughts of Anthropic.
-SEALED = frozenset(("encrypted_content", "signature", "thoughtSignature", "thought_signature", "data"))
 MISS = (
     "{path} has no answer to call {number}: {difference}. "
     "--super-answers-miss=live asks the model, and a run without --super-answers records anew"
@@ -69,8 +67,8 @@ class RecordedTrial:
     calls: int = 0
     left: dict[str, list[RecordedCall]] = field(default_factory=dict)
     """By the request: the recorded calls that none of ours has taken, in the order of asking."""
-    taken: list[RecordedCall] = field(default_factory=list)
-    """The others."""
+    has_taken: bool = False
+    """Whether any of ours has."""
     under_way: int = 0
     """Calls that have not ended."""
 
@@ -86,15 +84,19 @@ class RecordedTrial:
         # A call that died with an earlier gateway is asked again, and gets the same answer.
         numbers = {call.taken for call in own.calls.values() if call.end}
         left: dict[str, list[RecordedCall]] = {}
-        taken = []
         for call in answers.calls.values() if answers else ():
-            if call.number in numbers:
-                taken.append(call)
-            elif can_be_taken(call):
+            if call.number not in numbers and can_be_taken(call):
                 left.setdefault(call.asked, []).append(call)
         parts, calls = set(own.parts), len(own.calls)
+        has_taken = bool(numbers - {None})
         return cls(
-            path=path, source=answers, is_fork=is_fork, parts=parts, calls=calls, left=left, taken=taken
+            path=path,
+            source=answers,
+            is_fork=is_fork,
+            parts=parts,
+            calls=calls,
+            left=left,
+            has_taken=has_taken,
         )
 
     @property
@@ -131,8 +133,8 @@ class RecordedTrial:
         is_folded = any(part.hidden != recorded[part.id] for part in parts if part.hidden)
         if is_folded and any(text in self.source.used for texts in recorded.values() for text in texts):
             return self._take_nearest(parts) if self.is_in_past else None
-        self.taken.append(equal.pop(0))
-        return Taken(self.taken[-1], is_folded)
+        self.has_taken = True
+        return Taken(equal.pop(0), is_folded)
 
     def _take_nearest(self, parts: Sequence[Part]) -> Taken | None:
         """An agent that has changed asks otherwise, and gets the same answers: what it does is its past."""
@@ -145,12 +147,8 @@ class RecordedTrial:
         if call is None:
             return None
         self.left[call.asked].remove(call)
-        self.taken.append(call)
+        self.has_taken = True
         return Taken(call, is_folded=True)
-
-    def goes_on_from_seal(self, request: Any) -> bool:
-        """Whether the request has what is sealed in an answer that the trial has taken."""
-        return not seals(request).isdisjoint(seals([call.end.get("answer") for call in self.taken]))
 
     def add(self, number: int, **facts: Any) -> None:
         """Write what became of a call. Raises OSError."""
@@ -193,8 +191,6 @@ class RecordedTrials:
             path = self.folder / name / FILE
             path.parent.mkdir(parents=True, exist_ok=True)
             source = self._source.file_of(task, 1 if self._is_fork else epoch) if self._source else None
-            if source and any(read_answers(rerun).has_refused_seal for rerun in reruns_before(path)):
-                source = None
             self._trials[name] = RecordedTrial.open(path, source, is_fork=self._is_fork)
         self._trials.move_to_end(name)
         if len(self._trials) > MOST_TRIALS:
@@ -236,23 +232,6 @@ def check_ids(answers: TrialAnswers) -> None:
         for stated, part in zip(request, found, strict=True):
             if stated != part.id:
                 raise SuperError(f"{answers.path} is damaged: the part {stated} is not what its id says")
-
-
-def reruns_before(path: Path) -> Iterator[Path]:
-    """The records of the same trial from its earlier runs."""
-    epoch, _, rerun = path.parent.name.partition(".")
-    return (path.parent.parent / f"{epoch}.{number}" / FILE for number in range(int(rerun or 0)))
-
-
-def seals(value: Any) -> set[str]:
-    """What only its provider can read, in the fields of any protocol."""
-    found: set[str] = set()
-    if isinstance(value, list):
-        found.update(*map(seals, value))
-    elif isinstance(value, dict):
-        own = {name: text for name, text in value.items() if name in SEALED and isinstance(text, str)}
-        found.update(own.values(), *map(seals, value.values()))
-    return found - {""}
 
 
 def can_be_taken(call: RecordedCall) -> bool:

@@ -53,11 +53,6 @@ def activate(config: pytest.Config) -> None:
     collect_tasks_by_default(config)
     name_items_in_order(config)
     run = open_run(config, settings)
-    if run.settings.answers and not is_worker(config) and not config.option.collectonly:
-        # Not at the top: most runs have no recorded answers.
-        from pytest_super.session.asked_again import asked_again
-
-        run = asked_again(run)
     config.stash[RUN] = run
     config.stash[SCORING] = scoring
     is_controller = not is_worker(config) and not config.option.collectonly
@@ -70,11 +65,6 @@ def activate(config: pytest.Config) -> None:
     config.pluginmanager.register(fixtures, "super-fixtures")
     config.pluginmanager.register(Session(), "super-session")
     config.pluginmanager.register(Interrupts(), "super-interrupts")
-    needs_answers = run.settings.needs_answers or run.settings.forked_from
-    if run.settings.answers and not needs_answers and not config.option.collectonly:
-        from pytest_super.session.uncoupled import UncoupledReruns
-
-        config.pluginmanager.register(UncoupledReruns(), "super-uncoupled")
     if is_worker(config):
         # Otherwise an orphaned worker would continue for 15 s, with its sandboxes.
         when_parent_ends(lambda: os._exit(1))

@@ -41,8 +41,6 @@ class Run:
     """By task id, from the newest run before this one. xdist requires the same order from every worker."""
     resumed: str
     """The folder of the run whose trials are taken over; "" for none."""
-    answers_note: str = ""
-    """What was found when recorded requests were asked again."""
     gateway_token: str = field(repr=False)
     """Only in the memory of the run's processes, because code in a local sandbox can read files."""
 
@@ -64,9 +62,7 @@ class Run:
         model = f", model {self.settings.model}" if self.settings.model else ""
         why = f" ({self.sandbox_note})" if self.sandbox_note else ""
         sandbox = f"sandbox {self.sandbox}{why}" if self.sandbox else f"sandboxes {self.sandbox_note}"
-        note = f" ({self.answers_note})" if self.answers_note else ""
-        of = f" of {self.settings.answers_of}" if self.settings.answers else ""
-        answers = f", answers{of}{note}" if of or note else ""
+        answers = f", answers of {self.settings.answers_of}" if self.settings.answers else ""
         if self.settings.forked_from:
             answers = f", forked from {self.settings.forked_from}"
         return f"agent {self.settings.agent}{model}{answers}, {sandbox}, results {self.path}"

@@ -88,11 +88,6 @@ class TrialAnswers:
         """Whether any of them comes from another record."""
         return any(call.taken is not None for call in self.calls.values())
 
-    @property
-    def has_refused_seal(self) -> bool:
-        """Whether the provider did not accept what is sealed in an answer from another record."""
-        return any(call.failure == "sealed" for call in self.calls.values())
-
     def asked(self, number: int) -> dict[str, Any]:
         """The request of a call, without what does not shape its answer."""
         fields: dict[str, Any] = {}

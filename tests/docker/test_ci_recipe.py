@@ -184,18 +184,18 @@ def test_a_pull_request_pays_for_what_it_touches_and_is_red_for_a_drop(
     asked = len(openai_server.requests)
     assert asked == 3 * TASKS
 
-    # Written otherwise, and asks the same: ten first requests are asked again.
+    # Written otherwise, and asks the same.
     agent.write_text(AGENT.replace("asked", "prompt"))
     same = github.run(gate)
     assert not same.has_failed
-    assert len(openai_server.requests) - asked == 10
+    assert len(openai_server.requests) == asked
     assert same.summary.startswith("### Agent: pass\n")
 
     # An error message is another one, in the three tasks that meet it.
     asked = len(openai_server.requests)
     agent.write_text(AGENT.replace("It failed", "Error"))
     assert not github.run(gate).has_failed
-    assert len(openai_server.requests) - asked == 10 + 3 * 3
+    assert len(openai_server.requests) - asked == 3 * 3
 
     # Another prompt, with which the model is worse.
     asked = len(openai_server.requests)
@@ -203,7 +203,7 @@ def test_a_pull_request_pays_for_what_it_touches_and_is_red_for_a_drop(
     openai_server.by(SkilledModel(0.3))
     worse = github.run(gate)
     assert worse.has_failed
-    assert len(openai_server.requests) - asked == 10 + 3 * TASKS
+    assert len(openai_server.requests) - asked == 3 * TASKS
     assert worse.summary.startswith("### Agent: regressed")
     assert "| lost |" in worse.summary
     check_artifacts(worse, openai_server)
