@@ -18,7 +18,7 @@ PYCACHE = "__pycache__"
 
 
 def digest(data: Any) -> str:
-    """Of plain JSON values; the order of keys does not matter."""
+    """Digest plain JSON values; the order of keys does not matter."""
     return hashlib.sha256(json.dumps(data, sort_keys=True).encode()).hexdigest()[:LENGTH]
 
 
@@ -51,7 +51,7 @@ def source_of(root: Path) -> list[list[Any]]:
 
 
 def files_of(root: Path) -> Iterator[Path]:
-    """Without what running makes, and without hidden files, such as those of git."""
+    """Yield the files but what running makes, and hidden ones, such as those of git."""
     for path in sorted(root.rglob("*")):
         parts = path.relative_to(root).parts
         if path.is_file() and not any(part.startswith(".") or part == PYCACHE for part in parts):

@@ -31,7 +31,7 @@ class GoldAgent:
     """Runs every cell of the solution to its end. Continues after a cell that raises: it can be intended."""
 
     def __init__(self, solution: GoldCells, *, has_answer: bool = True, first: int = 0) -> None:
-        """Without an answer the work of the cells is graded, and null is submitted.
+        """A task without an answer grades the work of its cells: null is submitted.
 
         `first` is the index of the first cell that runs.
         """

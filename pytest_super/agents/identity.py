@@ -76,7 +76,7 @@ def module_of(name: str) -> str:
 
 
 def of_module(name: str, root: Path) -> list[tuple[str, Path]] | None:
-    """Of a top-level module or package; None for a name that is none, as of a conftest's own agent."""
+    """List the files of a top-level module or package; None for other names, as of a conftest's own agent."""
     try:
         module = importlib.import_module(name)
     except (Exception, SystemExit):
@@ -102,7 +102,7 @@ def files_of_package(name: str, folders: Iterable[Path]) -> Iterator[tuple[str, 
 
 
 def of_program(command: str, base: Path, root: Path) -> list[tuple[str, Path]]:
-    """Of the files that a command line names, and of what its Python code imports."""
+    """List the files that a command line names, and what their Python code imports."""
     found: list[tuple[str, Path]] = []
     for named, folder in named_files(command, base):
         found += with_imports(named, finder([folder]), OwnFiles([root, folder])).items()

@@ -122,7 +122,7 @@ def sandbox_arguments(facts: dict[str, Any], given: Collection[str]) -> Iterator
 
 
 def only(arguments: Iterator[str], names: Collection[str]) -> Iterator[str]:
-    """Of some arguments, these options and their values."""
+    """Yield these options and their values from some arguments."""
     for one in arguments:
         name, equals, value = one.partition("=")
         if name in names:

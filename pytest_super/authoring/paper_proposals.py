@@ -64,7 +64,7 @@ def regex_of(pattern: str | None, block: str | None) -> RegexValue:
 
 
 def digests_of(folder: Path, targets: Sequence[str]) -> dict[str, str]:
-    """By target, with qualified names. Raises SuperError for one that cannot be masked."""
+    """Map qualified targets to digests. Raises SuperError for one that cannot be masked."""
     files = [masked_files(folder, [target]) for target in targets]
     return {
         f"{path}::{one.functions[0].name}": one.functions[0].sha256

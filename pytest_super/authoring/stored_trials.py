@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def stored_trials(run: Path, names: Collection[str]) -> list[TrialResult]:
-    """Of a run, by the names of tasks or trials; all without names. Raises SuperError."""
+    """Choose a run's trials by the names of tasks or trials; all without names. Raises SuperError."""
     try:
         results = last_results(run)
     except UNREADABLE as error:

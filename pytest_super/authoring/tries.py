@@ -76,6 +76,6 @@ def all_tries(file: str) -> dict[str, list[Any]]:
 
 
 def try_of(id: str, epoch: int) -> Any:
-    """In a plugin: what is tried in this epoch of a task; None if nothing is."""
+    """Tell a plugin what is tried in this epoch of a task; None if nothing is."""
     tries = all_tries(os.environ[VARIABLE])[id]
     return tries[epoch - 1] if epoch <= len(tries) else None

@@ -99,5 +99,5 @@ def docstrings_of(choice: str, file: Path | None) -> Docstrings:
 
 
 def facts(function: MaskedFunction) -> dict[str, Any]:
-    """Without the body, so that a file of them can lie next to the masked folder."""
+    """The facts leave out the body, so a file of them can lie next to the masked folder."""
     return {name: value for name, value in function._asdict().items() if name != "body"}

@@ -110,7 +110,7 @@ def verify_papers(papers: Sequence[Task], arguments: Namespace) -> dict[str, Any
 
 
 def single_options(arguments: Namespace) -> Namespace:
-    """Of the options for sandboxes the last values."""
+    """Keep the last values of the options for sandboxes."""
     last = {name: (getattr(arguments, name) or [None])[-1] for name in ("sandbox", "image", "pip-config")}
     config = last["pip-config"]
     return Namespace(

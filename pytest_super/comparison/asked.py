@@ -51,7 +51,7 @@ class AskedTrial:
 
 
 def asked_trials(before: AnswerStore, now: StoredRun) -> Iterator[AskedTrial]:
-    """Those of a run whose answers both have. Raises SuperError."""
+    """Yield the trials of a run whose answers both have. Raises SuperError."""
     for one in now.results:
         earlier, file = before.file_of(one.id, one.epoch), now.folder / folder_name(one) / FILE
         if earlier is not None and file.exists():

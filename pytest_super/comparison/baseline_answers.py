@@ -61,7 +61,7 @@ def write_answers(
 
 
 def copy_trials(archive: Path, file: zipfile.ZipFile) -> None:
-    """Those of an archive, if there is one."""
+    """Copy the trials of an archive, if there is one."""
     if not archive.exists():
         return
     try:

@@ -92,7 +92,7 @@ class SetComparison:
 
     @property
     def not_run(self) -> list[ComparedTask]:
-        """Those that it has left out."""
+        """The tasks that the candidate has left out."""
         return [one for one in self.tasks if not one.is_run]
 
     @property

@@ -57,12 +57,12 @@ def alike(one: TrialResult) -> tuple[str, ...]:
 
 
 def identity(one: TrialResult, run: str) -> tuple[str, str, int]:
-    """Of a trial, whichever run has taken it over."""
+    """Identify a trial, whichever run has taken it over."""
     return one.resumed_from or run, one.id, one.epoch
 
 
 def earlier_runs(directory: Path, run: str, subject: Mapping[str, Any], baseline: str) -> EarlierRuns:
-    """Those before `run` in a results folder. `baseline` is the first run of the baseline."""
+    """Find the runs before `run` in a results folder. `baseline` is the first run of the baseline."""
     wanted = digest(subject)
     trials, looks = [], 0
     for folder in run_folders(directory):
@@ -85,7 +85,7 @@ def earlier_runs(directory: Path, run: str, subject: Mapping[str, Any], baseline
 
 
 def ended_trials(folder: Path) -> list[TrialResult]:
-    """Those of a stored run; none if it has so many errors that it decides nothing.
+    """Read the ended trials of a stored run; none if it has so many errors that it decides nothing.
 
     Raises one of UNREADABLE.
     """

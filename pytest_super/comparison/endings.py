@@ -41,7 +41,7 @@ def sides_of(comparison: Comparison) -> tuple[list[TaskTrials], list[TaskTrials]
 
 
 def changed_shares(before: Counter[str], after: Counter[str]) -> Shares:
-    """Those that differ by 5 points or more, and by more than chance explains in 99 % of comparisons."""
+    """Find shares that differ by 5 points or more, and by more than chance does in 99 % of comparisons."""
     found = []
     sizes = before.total(), after.total()
     for reason in sorted(before | after) if all(sizes) else ():

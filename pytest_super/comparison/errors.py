@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 def with_errors(baseline: Side, candidate: Side, compared: Sequence[str]) -> Iterator[dict[str, list[Pair]]]:
-    """By set, the values of both sides if the errors would have been worst, and best, for the candidate.
+    """Map sets to both sides' values if the errors had been worst, and best, for the candidate.
 
     Nothing without errors. `compared` are the ids of the tasks of which both sides have valid trials.
     """
@@ -31,7 +31,7 @@ def with_errors(baseline: Side, candidate: Side, compared: Sequence[str]) -> Ite
 
 
 def filled(baseline: Side, candidate: Side, ids: Sequence[str], value: float) -> dict[str, list[Pair]]:
-    """With this value for each error of the candidate, and the opposite one for those of the baseline."""
+    """Give each error of the candidate this value, and each of the baseline the opposite one."""
     pairs = defaultdict(list)
     for id in ids:
         old, new = baseline.tasks.get(id), candidate.tasks.get(id)

@@ -47,7 +47,7 @@ def with_stand_ins(baseline: Side, candidate: Side) -> Side:
 
 
 def never_solved_of(tasks: Mapping[str, TaskTrials]) -> tuple[set[str], float]:
-    """Of one set: those that need not run, and the value that is to be expected of each of their trials."""
+    """Find the tasks of one set that need not run, and the value to expect of each of their trials."""
     found = never_solved([one.values for one in tasks.values()], [one.weight for one in tasks.values()])
     ids = list(tasks)
     return {ids[place] for place in found.tasks}, found.rate

@@ -117,7 +117,7 @@ def drift_of(side: Side) -> Drift | None:
 
 
 def differences(side: Side) -> Iterator[Drift]:
-    """Of each run from the others, by set; of two runs only of the newer."""
+    """Compare each run with the others, by set; of two runs only the newer one."""
     for place, run in list(enumerate(side.runs))[0 if len(side.runs) > 2 else 1 :]:
         pairs: dict[str, list[Pair]] = {}
         for task in side.tasks.values():

@@ -27,7 +27,7 @@ Confidence: TypeAlias = "Callable[[str, int], float]"
 
 
 def by_look(number: int) -> Confidence:
-    """Of one of several looks at the same subject, with all trials until then, from 1.
+    """The confidence of a look at the same subject with all trials until then; `number` begins at 1.
 
     An unchanged agent that is looked at until it has regressed, and a worse one that is looked at until it
     passes, are decided wrongly as rarely as by one look: `benchmarks/pull_requests.py` simulates both.
@@ -49,7 +49,7 @@ class Rule:
     drift: float
 
     def differences(self, pairs: Mapping[str, Sequence[Pair]]) -> dict[str, Difference]:
-        """Of the tasks of each set."""
+        """Map each set to the difference of its tasks."""
         return {name: difference(of_set, self.drift) for name, of_set in pairs.items()}
 
     def verdicts(self, found: Mapping[str, Difference]) -> dict[str, Verdict]:

@@ -112,7 +112,7 @@ class Side:
 
 
 def side_of_run(folder: Path, without: Collection[str] = ()) -> Side:
-    """Without the trials of some runs. Raises SuperError if there is no run, or it cannot be read."""
+    """Read a run, `without` the trials of some. Raises SuperError if it is not there or cannot be read."""
     try:
         results = last_results(folder)
         facts = read_json(folder / "run.json")

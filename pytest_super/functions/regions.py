@@ -48,7 +48,7 @@ def find_region(source: PythonSource, definition: Definition, name: str) -> Regi
 
 
 def qualified(found: Sequence[Region]) -> list[Region]:
-    """With the names of the regions around each in front of its own, as in `outer.inner`."""
+    """Put the names of the regions around each in front of its own, as in `outer.inner`."""
     outermost_first = sorted(found, key=lambda one: one.begin)
     return [
         replace(

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def side_effects(folder: Path, targets: Collection[str]) -> dict[str, list[str]]:
-    """By target `self.x`, `parameter.x`, and `x` for a global; none for a region.
+    """Map targets to `self.x`, `parameter.x`, and `x` for a global; regions have none.
 
     Raises SourceError for a target that is not there.
     """

@@ -48,7 +48,7 @@ WORDS = {decision.PASS: PASSED, decision.REGRESSED: FAILED, decision.CANNOT_TELL
 
 @dataclass(frozen=True, kw_only=True)
 class SetPlan:
-    """Of one set: its tasks that are compared with the baseline, and run."""
+    """The tasks of one set that are compared with the baseline, and run."""
 
     tasks: Sequence[str]
     schedule: Schedule
@@ -74,7 +74,7 @@ class RunPlan:
         return sorted(id for id, epochs in self.epochs.items() if not epochs)
 
     def weak_lines(self, margin: float) -> Iterator[str]:
-        """By set, that a drop of `margin` cannot be found, and what would find it."""
+        """Say for each set that a drop of `margin` cannot be found, and what would find it."""
         for name, one in self.sets.items():
             if one.finds.can_find(margin):
                 continue
@@ -108,7 +108,7 @@ def plan_of(
     *,
     leaves_out: bool = False,
 ) -> RunPlan:
-    """Those that cannot be compared run as rarely as possible.
+    """Plan the run. Tasks that cannot be compared run as rarely as possible.
 
     If it `leaves_out` tasks, those that the baseline never solved need not run.
     """
@@ -138,7 +138,7 @@ def set_plan(tasks: Mapping[str, TaskTrials], epochs: Epochs, margin: float, dri
 def part_plan(
     tasks: Mapping[str, TaskTrials], epochs: Epochs, margin: float, drift: float, must_run: Collection[str]
 ) -> SetPlan | None:
-    """Without the tasks that were never solved; None if there are none, or they could hide too much."""
+    """Leave out tasks that were never solved; None if there are none, or they could hide too much."""
     never, rate = never_solved_of(tasks)
     rest = {id: task for id, task in tasks.items() if id in must_run or id not in never}
     if not 0 < len(rest) < len(tasks):

@@ -92,7 +92,7 @@ def longer_baseline(one: SetComparison, baseline: int, epochs: int) -> str:
 
 
 def cost_of(tasks: Iterable[ComparedTask], epochs: int) -> str:
-    """By what the trials of the baseline cost; "" if that is not known."""
+    """Estimate the cost from the trials of the baseline; "" if theirs is not known."""
     costs = [task.baseline.cost_usd for task in tasks if task.baseline.cost_usd is not None]
     if not costs:
         return ""

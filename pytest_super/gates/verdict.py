@@ -77,7 +77,7 @@ class RunVerdict:
 
     @property
     def regression(self) -> dict[str, dict[str, Any]]:
-        """By set, how the run differs from its baseline; empty if nothing was compared or is decided."""
+        """Map sets to how they differ from the baseline; empty if nothing was compared or is decided."""
         if self.comparison is None or self.comparison.too_many_errors is not None:
             return {}
         return {one.set: regression_of(one) for one in self.comparison.sets}
@@ -155,7 +155,7 @@ class RunGates:
         return are_settled(self.plain, self.metrics, results, to_come, self.max_errors)
 
     def verdict(self, results: Sequence[TrialResult], *, not_run: int, epoch: int) -> RunVerdict:
-        """Of a run that has ended, by the last result of each trial.
+        """Decide on a run that has ended, by the last result of each trial.
 
         `not_run` is the number of trials that did not begin, `epoch` the last one that the comparison counts.
         """

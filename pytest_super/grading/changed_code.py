@@ -43,7 +43,7 @@ class ChangedCode(NamedTuple):
 
 
 def originals_in(kernel: Kernel, collected: Collected, before: Files | None) -> dict[str, Original] | None:
-    """Of the collected Python files that the agent has made or changed; None if that is not known.
+    """Find the originals of collected Python files that the agent made or changed; None if not known.
 
     `kernel` is that of a sandbox in which nobody has acted, and `before` has its files.
     """

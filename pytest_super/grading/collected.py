@@ -104,7 +104,7 @@ def files_at(kernel: Kernel, path: str) -> dict[str, FileDigest]:
 
 
 def files_below_workdir(kernel: Kernel, seconds: float = COMPARE_SECONDS) -> Files | None:
-    """None if they are too many or too large. Raises SandboxLostError and OSError."""
+    """List the files; None if they are too many or too large. Raises SandboxLostError and OSError."""
     digests = kernel.files.digests(kernel.workdir, seconds=seconds)
     return named(digests, "") if digests.is_complete else None
 

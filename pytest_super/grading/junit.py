@@ -34,7 +34,7 @@ class Testcase(NamedTuple):
 
 
 def testcases(data: bytes) -> list[Testcase]:
-    """At least one. Raises NotJunitError.
+    """Read at least one testcase. Raises NotJunitError.
 
     Those of one suite with the same name are one, which passed if all of them did: pytest writes two if a
     test and its teardown fail, and one for each rerun.

@@ -206,7 +206,7 @@ def named_values(wanted: RegexValue, text: str) -> Iterator[tuple[str, str | Non
 
 
 def matches(pattern: str, text: str) -> Iterator[re.Match[str]]:
-    """In which `^` and `$` match at the ends of lines. Raises TimeoutError."""
+    """Yield matches, where `^` and `$` match at the ends of lines. Raises TimeoutError."""
     compiled, is_limited = compile_pattern(f"(?m){pattern}")
     found: Iterator[re.Match[str]] = compiled.finditer(
         text, **({"timeout": REGEX_SECONDS} if is_limited else {})

@@ -82,7 +82,7 @@ def time_inside(kernel: Kernel) -> float | None:
 
 
 def deciding_files(kernel: Kernel, since: float) -> DecidingFiles | None:
-    """Those that have changed since a time of the sandbox's clock; None if it does not tell.
+    """Find files that changed since a time of the sandbox's clock; None if it does not tell.
 
     The bridge of the sandbox looks for them, which code inside cannot change, as it finds processes.
     """
@@ -103,7 +103,7 @@ def deciding_files(kernel: Kernel, since: float) -> DecidingFiles | None:
 
 
 def chosen(paths: Iterable[str], workdir: str) -> list[str]:
-    """Those that decide something. In the working directory, these are the modules that Python looks for."""
+    """Keep paths that decide something; in the working directory, the modules that Python looks for."""
     kinds = {path: kind for path in paths if (kind := kind_of(path))}
     is_upgraded = list(kinds.values()).count("library") > UPGRADED
     left_out = {"library"} if is_upgraded else set()
@@ -122,7 +122,7 @@ def beginning(kernel: Kernel, path: str, most: int = HEAD) -> bytes:
 
 
 def kind_of(path: str) -> str:
-    """One of PATHS; "" for a file that decides nothing."""
+    """Return one of PATHS; "" for a file that decides nothing."""
     found = DECIDING.search(path)
     return found.lastgroup or "" if found else ""
 
@@ -130,7 +130,7 @@ def kind_of(path: str) -> str:
 def without_packages(
     files: Mapping[str, bytes], paths: Iterable[str], kernel: Kernel
 ) -> Iterator[tuple[str, bytes]]:
-    """Without the hooks of Python that are as a package has brought them."""
+    """Leave out hooks of Python that are as a package has brought them."""
     hooks = {path for path, data in files.items() if kind_of(path) == "pth" and code_of_pth(data)}
     folders = {posixpath.dirname(path) for path in hooks}
     near = (one for one in paths if one.endswith(LIST))

@@ -35,10 +35,10 @@ class Stream(Protocol):
     """A duplex byte stream, to the standard input and from the standard output of the bridge."""
 
     def read(self, size: int) -> bytes:
-        """At least one and at most `size` bytes; b"" at the end. Called from one thread only."""
+        """Read one to `size` bytes; b"" at the end. One thread alone calls this."""
 
     def write(self, data: bytes) -> None:
-        """All of `data`, or OSError when the other side is gone."""
+        """Write all of `data`. Raises OSError when the other side is gone."""
 
     def close(self) -> None:
         """End both directions, which ends the bridge; a blocked `read` returns b"". Idempotent."""

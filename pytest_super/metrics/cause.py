@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 class Cause(StrEnum):
-    """In the order in which they are looked for: the first that fits is the cause."""
+    """The causes in the order of looking: the first that fits is the cause."""
 
     RAISED = "agent failed"
     GAVE_UP = "gave up"
@@ -130,7 +130,7 @@ def has_other_format(task: Task, _wrong: Sequence[Judged], submission: Any) -> b
 
 
 def plain(value: Any) -> Any:
-    """Without case, texts of numbers and of JSON as their values, and without what wraps a single value."""
+    """Drop case and what wraps a single value, and read texts of numbers and of JSON."""
     if isinstance(value, str):
         return read(value.strip())
     if isinstance(value, list | dict) and len(value) == 1:

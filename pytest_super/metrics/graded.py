@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def of_trial(task: Task, evidence: Evidence) -> float | None:
-    """None for a trial that was stored without the values of its grader."""
+    """Score a trial; None if it was stored without the values of its grader."""
     assert task.grade is not None
     return AGGREGATIONS[task.grade.aggregate](evidence.graded) if evidence.graded else None
 

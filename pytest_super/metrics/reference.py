@@ -76,7 +76,7 @@ def reference_scores(
 
 
 def reference_accuracy(gold: object, submission: object) -> float | None:
-    """None for a falsy gold. A falsy submission counts as missing. Raises ReferenceScoringError."""
+    """Score; None for a falsy gold. A falsy submission counts as missing. Raises ReferenceScoringError."""
     if not gold:
         return None
     try:
@@ -122,7 +122,7 @@ def _mean(scores: Iterable[float], count: int) -> float:
 
 
 def reference_landmarks(patterns: Sequence[str], observations: Sequence[str]) -> float | None:
-    """None without patterns. Raises ReferenceScoringError for an invalid pattern."""
+    """Score; None without patterns. Raises ReferenceScoringError for an invalid pattern."""
     if not patterns:
         return None
     lines = [observation.replace("\n", " ") for observation in observations]
@@ -134,7 +134,7 @@ def reference_landmarks(patterns: Sequence[str], observations: Sequence[str]) ->
 
 
 def reference_script_executed(steps: Sequence[Step], entrypoint: str | None) -> float | None:
-    """None without an entrypoint and for one that is neither a Python nor a shell script.
+    """Score; None without an entrypoint and for one that is neither a Python nor a shell script.
 
     None instead of 0.0, too, if a program may have run it unseen.
 

@@ -89,7 +89,7 @@ class ModelProvider(Protocol):
 
 
 class NoModel(ModelProvider):
-    """Of a run that gets every answer from another one."""
+    """Stands for the model where a run gets every answer from another one."""
 
     takes_seed = False
 

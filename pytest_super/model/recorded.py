@@ -173,7 +173,7 @@ class RecordedTrial:
 
 
 class RecordedTrials:
-    """Of a run. Belongs to one event loop."""
+    """The records of a run's trials. They belong to one event loop."""
 
     def __init__(self, folder: Path, source: AnswerStore | None, *, is_fork: bool = False) -> None:
         """`folder` is that of the run's trials, and `source` has the answers that are taken.
@@ -186,7 +186,7 @@ class RecordedTrials:
         self._trials: OrderedDict[str, RecordedTrial] = OrderedDict()
 
     def of(self, name: str, task: str, epoch: int) -> RecordedTrial:
-        """That of the trial with this name, which is one of a task in an epoch. Raises SuperError."""
+        """Open the record of the trial with this name, one of a task in an epoch. Raises SuperError."""
         if name not in self._trials:
             path = self.folder / name / FILE
             path.parent.mkdir(parents=True, exist_ok=True)
@@ -216,7 +216,7 @@ class RecordedTrials:
 
 
 def recorded_trials(settings: ModelSettings) -> RecordedTrials | None:
-    """None if nothing is recorded."""
+    """Open the records of a run; None if nothing is recorded."""
     if settings.record is None:
         return None
     source = AnswerStore(Path(settings.answers)) if settings.answers else None

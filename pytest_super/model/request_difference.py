@@ -46,7 +46,7 @@ class RequestDifference:
 
 
 def first_difference(before: Parts, now: Parts) -> RequestDifference | None:
-    """None if the requests are equal."""
+    """Find where two requests differ first; None if they are equal."""
     for old, new in zip_longest(before, now):
         if old != new:
             return difference_of(before, now, old, new)
@@ -54,7 +54,7 @@ def first_difference(before: Parts, now: Parts) -> RequestDifference | None:
 
 
 def difference_of(before: Parts, now: Parts, old: str | None, new: str | None) -> RequestDifference:
-    """Of the requests whose parts with these ids are the first that differ."""
+    """Describe the difference of two requests; `old` and `new` are their first parts that differ."""
     was, is_ = before[old] if old else None, now[new] if new else None
     if was and is_ and place_of(was) != place_of(is_) and not (was.item and is_.item):
         # A field that only one of them has.
@@ -114,7 +114,7 @@ def without_equal(before: list[str], now: list[str]) -> tuple[list[str], list[st
 def nearest(
     answers: TrialAnswers, request: Collection[str], number: int, calls: Iterable[RecordedCall]
 ) -> RecordedCall | None:
-    """Which of the calls is like this request for longest; of several, that nearest to `number`.
+    """Find the call that is like this request for longest; of several, the nearest to `number`.
 
     `request` has the ids of its parts.
     """

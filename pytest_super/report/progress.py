@@ -59,7 +59,7 @@ class Progress:
 
 
 def short_number(number: int) -> str:
-    """At most 5 characters below a billion."""
+    """Write a number below a billion in at most 5 characters."""
     for unit, name in ((10**6, "M"), (10**3, "k")):
         if number >= unit:
             return f"{number / unit:.3g}{name}" if number < 1000 * unit else f"{number // unit}{name}"

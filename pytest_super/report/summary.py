@@ -49,7 +49,7 @@ class Group:
         return mean_over_tasks((result, field.number_of(result)) for result in self.valid)
 
     def mean(self, metric: str) -> float | None:
-        """None if the metric has a value in no valid trial."""
+        """Compute the mean; None if the metric has a value in no valid trial."""
         return mean_of(self.valid, metric)
 
     def deviation(self, metric: str) -> float | None:
@@ -65,7 +65,7 @@ class Group:
 
 
 def metric_names(results: Iterable[TrialResult]) -> list[str]:
-    """In the order of their columns."""
+    """List the metrics in the order of their columns."""
     return list(dict.fromkeys(name for result in results for name in result.metrics))
 
 

@@ -51,7 +51,7 @@ def refuse_missing_figures(config: pytest.Config, items: Iterable[TaskItem]) -> 
 
 
 def tasks_of_project(config: pytest.Config) -> Iterator[Task]:
-    """Those collected, and those that a run without arguments has; of papers one item each."""
+    """Yield the tasks collected, and those of a run without arguments; a paper has one item."""
     sets, categories, splits = (
         tuple(ini_value(config, f"super_{name}")) for name in ("set", "category", "split")
     )

@@ -45,7 +45,7 @@ MISNAMED = "{path}: a task file is named NAME.task.yaml: rename it if it is one"
 
 
 def selected(items: Iterable[pytest.Item], config: pytest.Config) -> Selected:
-    """Without a run, and without a baseline, all tasks must run. Raises SuperError."""
+    """Choose the tasks; all must run without a run or a baseline. Raises SuperError."""
     tasks, run = [item for item in items if isinstance(item, TaskItem)], config.stash[RUN]
     if not tasks or run.settings.baseline is None or config.option.collectonly:
         ids = {item.task.id for item in tasks}

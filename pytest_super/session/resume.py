@@ -135,7 +135,7 @@ class ResumedRun:
 
     @cached_property
     def how_subject_differs(self) -> str:
-        """As far as the files of the earlier run tell."""
+        """Say how the subject differs, as far as the files of the earlier run tell."""
         # Not at the top, for runs that take nothing over.
         from pytest_super.report.comparison import subject_lines
 

@@ -177,7 +177,7 @@ class TrialRunner:
         self.raise_outage()
 
     def look_at_files(self) -> None:
-        """Before the grader, whose own files are not the agent's."""
+        """This comes before the grader, whose own files are not the agent's."""
         if self.since is not None:
             self.files = deciding_files(self.trial.kernel, self.since)
 

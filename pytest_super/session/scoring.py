@@ -105,7 +105,7 @@ def baseline_gate(config: pytest.Config, run: Run) -> BaselineGate | None:
 
 
 def earlier_runs_of(config: pytest.Config, run: Run, baseline: Side) -> EarlierRuns:
-    """None if a change of the agent could not be noticed: the trials before it would count, too."""
+    """Find the earlier runs that count; none if a change of the agent could go unnoticed."""
     # Workers do not compare.
     if is_worker(config) or not notices_changes(config, run):
         return EarlierRuns()

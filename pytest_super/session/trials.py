@@ -37,7 +37,7 @@ class Trials:
 
     @property
     def to_come(self) -> list[str]:
-        """Those that have not ended, without the ones of skipped tasks."""
+        """List the trials that have not ended, without those of skipped tasks."""
         return [name for epoch in self.left for name in self.to_come_in(epoch)]
 
     def to_come_in(self, epoch: int) -> Iterator[str]:

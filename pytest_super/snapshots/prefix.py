@@ -244,7 +244,7 @@ def cached_prefix(
 
 
 def known_prefix(task: Task, plan: Plan, path: Path, sandbox: SnapshotSandbox) -> Prefix | None:
-    """None if no trial has recorded a result yet, or the snapshot is gone."""
+    """Find a prefix; None if no trial has recorded a result yet, or the snapshot is gone."""
     record = read_record(path)
     if record is None:
         return None

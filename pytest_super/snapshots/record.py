@@ -50,7 +50,7 @@ def archive_of(path: Path) -> Path:
 
 
 def read_record(path: Path) -> SnapshotRecord | None:
-    """None if there is no valid record or the archive is missing."""
+    """Read a record; None if there is no valid one or the archive is missing."""
     try:
         data = json.loads(path.read_text(encoding="utf-8"))
         record = SnapshotRecord(**{**data, "steps": [step_from_data(step) for step in data["steps"]]})

@@ -78,7 +78,7 @@ def later_releases(project: str, version: str, most: int) -> list[tuple[str, Ind
 
 
 def source_distributions(index: Index, project: str) -> dict[Version, IndexFile]:
-    """Those of a project, one for each version. Raises InfrastructureError."""
+    """Map a project's versions to one source distribution each. Raises InfrastructureError."""
     found: dict[Version, IndexFile] = {}
     for url in index.urls:
         for file in index.files(url, normalized(project)):

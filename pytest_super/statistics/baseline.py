@@ -22,7 +22,7 @@ DRIFT = 0.05
 
 
 def standard_error(values: Sequence[Sequence[float]], weights: Sequence[float]) -> float:
-    """Of the mean over tasks, by the trials of each; from 0 to 1."""
+    """The standard error of the mean over tasks, by the trials of each; from 0 to 1."""
     run, shares = sample_of(values), shares_of(weights)
     return sqrt((shares**2 * noises_of(run, shares) / run.counts).sum())
 

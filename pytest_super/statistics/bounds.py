@@ -33,7 +33,7 @@ class Loss:
     """The variance of the worse run's mean is this, times the chance, times its complement."""
 
     def variance(self, loss: float) -> float:
-        """Of the worse run's mean, if it is lower by `loss`."""
+        """The variance of the worse run's mean, if it is lower by `loss`."""
         chance = min(loss / self.mean, 1.0) if self.mean else 1.0
         return self.noise * chance * (1 - chance)
 
@@ -100,5 +100,5 @@ class Difference:
 
 
 def quantile_of(level: float, freedom: float) -> float:
-    """Of Student's t."""
+    """Compute a quantile of Student's t."""
     return stdtrit(freedom, level)  # type: ignore[no-any-return]

@@ -150,7 +150,7 @@ def epochs_to_detect(
 def chances(
     baseline: Sample, shares: Numbers, epochs: Numbers, drops: Numbers, margin: float, drift: float
 ) -> tuple[Numbers, Numbers]:
-    """Of `pass` and of `regressed`, for a candidate that is lower by each of `drops`."""
+    """The chances of `pass` and of `regressed` for a candidate that is lower by each of `drops`."""
     found, true = expected(baseline, shares, epochs, drops, drift)
     if is_refused(found):
         return numpy.zeros_like(drops), numpy.zeros_like(drops)

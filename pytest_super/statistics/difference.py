@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 
 def difference(pairs: Sequence[Pair], drift: float = 0.0) -> Difference:
-    """Of at least one pair; `drift` is as for `difference_of`."""
+    """Estimate the difference from at least one pair; `drift` is as for `difference_of`."""
     baseline, candidate = samples_of(pairs)
     shares = shares_of([pair.weight for pair in pairs])
     return difference_of(baseline, candidate, shares, drift, pairs_of([pair.differences for pair in pairs]))
@@ -40,7 +40,7 @@ def difference(pairs: Sequence[Pair], drift: float = 0.0) -> Difference:
 def difference_of(
     baseline: Sample, candidate: Sample, shares: Numbers, drift: float = 0.0, pairs: Pairs | None = None
 ) -> Difference:
-    """Of at least one task.
+    """Estimate the difference from at least one task.
 
     `drift` is the standard deviation of what changes a whole run, such as a model that its provider replaces
     behind its name: trials cannot show it, so whoever knows it states it.
@@ -55,7 +55,7 @@ def difference_of(
 def with_pairs(
     of_trials: Difference, baseline: Sample, candidate: Sample, shares: Numbers, drift: float, pairs: Pairs
 ) -> Difference:
-    """That of all trials, or that of the pairs if it is surer."""
+    """Choose the difference of all trials, or that of the pairs if it is surer."""
     of_trials = replace(of_trials, least=pairs.least(float(candidate.counts.sum())))
     value, own, rest = difference_of_pairs(baseline, candidate, shares, pairs)
     of_pairs = replace(
@@ -117,7 +117,7 @@ def width_of(found: Difference) -> Any:
 
 
 def either(is_one: Any, one: Any, other: Any) -> Any:
-    """In each of several comparisons the number of the one or of the other, or all numbers of a part."""
+    """Choose for each comparison the number of the one or of the other, or all numbers of a part."""
     if not isinstance(one, Variance | Loss):
         return numpy.where(is_one, one, other)[()]
     numbers = {name: either(is_one, number, getattr(other, name)) for name, number in vars(one).items()}

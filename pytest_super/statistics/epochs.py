@@ -27,7 +27,7 @@ DECIDES = 0.95
 
 @dataclass(frozen=True, kw_only=True)
 class Schedule:
-    """Of one set. The looks come after each epoch from the least number on."""
+    """The schedule of one set. A look comes after each epoch from the least number on."""
 
     epochs: list[int]
     """The most epochs of each task."""
@@ -35,14 +35,14 @@ class Schedule:
     """The part of the last look's information that each look has."""
 
     def confidences(self, level: float = LEVEL) -> list[float]:
-        """Of a one-sided bound at each look."""
+        """The confidences of a one-sided bound at each look."""
         return confidences(self.fractions, level)
 
 
 def schedule(
     baseline: Sequence[Sequence[float]], weights: Sequence[float], *, least: int, most: int, margin: float
 ) -> Schedule:
-    """With no more epochs than excluding a drop of `margin` needs, and between `least` and `most` a task."""
+    """Plan no more epochs than excluding a drop of `margin` needs, and `least` to `most` a task."""
     run, shares = sample_of(baseline), shares_of(weights)
     noises = noises_of(run, shares)
     quantiles = quantile_of(LEVEL, run.counts.sum()) + quantile_of(DECIDES, run.counts.sum())

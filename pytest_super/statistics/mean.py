@@ -35,7 +35,7 @@ class Interval:
 
 
 def general_mean(tasks: Sequence[TaskMean]) -> Interval:
-    """Of at least one task.
+    """Estimate the mean over such tasks in general, from at least one task.
 
     The interval is that of Jeffreys for a rate, with as many independent trials as have the variance that is
     seen between clusters (Korn & Graubard 1998, Survey Methodology 24, 193-201). So it stays within 0 and 1,

@@ -21,7 +21,7 @@ LEAST_TRIALS = 10
 
 @dataclass(frozen=True, kw_only=True)
 class NeverSolved:
-    """Of the tasks with at least LEAST_TRIALS trials."""
+    """What is known of tasks with at least LEAST_TRIALS trials."""
 
     tasks: Sequence[int]
     """The places of those that were never solved."""
@@ -30,7 +30,7 @@ class NeverSolved:
 
 
 def never_solved(baseline: Sequence[Sequence[float]], weights: Sequence[float]) -> NeverSolved:
-    """By the values of each task's trials."""
+    """Judge by the values of each task's trials."""
     shares = shares_of(weights)
     known = {place: values for place, values in enumerate(baseline) if len(values) >= LEAST_TRIALS}
     tasks = [place for place, values in known.items() if not any(values)]

@@ -35,7 +35,7 @@ class Pairs:
     """The share of the pairs that differ."""
 
     def of_counts(self, baseline: Numbers, candidate: Numbers) -> Pairs:
-        """Those of as many trials, of which as many differ."""
+        """Give each task a pair for each trial that both sides have; the share that differs stays."""
         counts = numpy.where(self.counts > 0, numpy.minimum(baseline, candidate), 0.0)
         return replace(self, counts=counts)
 
@@ -77,7 +77,7 @@ class Pairs:
 
 
 def pairs_of(differences: Sequence[Sequence[float]]) -> Pairs | None:
-    """By the differences of each task's pairs; None if no task has a pair."""
+    """Sum up the differences of each task's pairs; None if no task has a pair."""
     if not any(differences):
         return None
     some = [values or [0.0] for values in differences]

@@ -23,7 +23,7 @@ EXPECTED_VARIANCE = 1 / 6
 
 
 def variance_of(baseline: Sample, candidate: Sample, shares: Numbers) -> Variance:
-    """Of the difference, as repeats tell it, or the differences of tasks if a run has too few of them."""
+    """Estimate the difference's variance from repeats, or from tasks if a run has too few of them."""
     if baseline.has_repeats and candidate.has_repeats:
         return within_tasks(baseline, candidate, shares)
     prior = PRIOR_VARIANCE * noise_of(baseline.counts, candidate.counts, shares)
@@ -58,7 +58,7 @@ def within_tasks(baseline: Sample, candidate: Sample, shares: Numbers) -> Varian
 
 
 def between_tasks(differences: Numbers, shares: Numbers) -> Variance:
-    """By how the differences d of tasks with the shares p vary; that they differ in truth is part of it.
+    """Estimate it from the differences d of tasks with the shares p; true differences are part of it.
 
     A residual e = d - Σpd has the expectation s² (1 - 2p + Σp²), if the differences have the variance s². So
     Σ a·e² with a = p² / (1 - 2p + Σp²) has that of Σpd. It is d'Bd with B = M'AM and M = I - 1p', and its
@@ -73,7 +73,7 @@ def between_tasks(differences: Numbers, shares: Numbers) -> Variance:
 
 
 def trace_of_square(a: Numbers, shares: Numbers) -> float:
-    """Of B = M'AM = A - ap' - pa' + (Σa) pp', without a matrix."""
+    """Compute the trace of B², B = M'AM = A - ap' - pa' + (Σa) pp', without a matrix."""
     total, both, squares = a.sum(), a @ shares, shares @ shares
     found = a @ a - 4 * (a**2 @ shares) + 2 * total * (a @ shares**2) + 2 * both**2
     return float(found + 2 * squares * (a @ a) - 4 * total * squares * both + (total * squares) ** 2)
@@ -107,7 +107,7 @@ def moderated(own: Variance, prior: float) -> Variance:
 
 
 def variance_of_part(baseline: Sample, candidate: Sample, shares: Numbers, part: Any) -> Variance:
-    """Of the difference in these tasks, which have only a part of the weight."""
+    """Estimate the variance of the difference in these tasks, which have a part of the weight."""
     weight = float(shares[part].sum())
     found = variance_of(tasks_of(baseline, part), tasks_of(candidate, part), shares[part] / weight)
     return replace(found, value=weight**2 * found.value)

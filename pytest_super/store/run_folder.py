@@ -122,7 +122,7 @@ def written_results(
 
 
 def stored_results(run: Path) -> list[TrialResult]:
-    """Of the run's list, and of trials that had ended when the run was killed before it could list them.
+    """Read the run's list, and trials that had ended but were not listed when the run was killed.
 
     Raises one of UNREADABLE.
     """
@@ -216,7 +216,7 @@ def take_trial(stored: Path, run: Path, result: TrialResult) -> Path:
 
 
 def link_files(source: str, target: str) -> None:
-    """By names as text, because there are runs of thousands of trials."""
+    """Link by names as text, because there are runs of thousands of trials."""
     with os.scandir(source) as entries:
         for entry in entries:
             if entry.is_dir():

@@ -69,7 +69,7 @@ def edit_of(content: str) -> dict[str, str] | None:
 
 
 def json_object(text: str) -> dict[str, Any] | None:
-    """None for text that is not a JSON object."""
+    """Read a JSON object; None for any other text."""
     value = loaded(text)
     return value if isinstance(value, dict) else None
 

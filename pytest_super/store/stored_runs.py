@@ -20,7 +20,7 @@ RECENT_SECONDS = 3600.0
 
 
 def run_folders(directory: Path) -> list[Path]:
-    """Without the link `latest`. The ids begin with the time."""
+    """List the runs without the link `latest`. Their ids begin with the time."""
     found = (path for path in (directory / "runs").glob("*") if path.is_dir() and not path.is_symlink())
     return sorted(found, reverse=True)
 

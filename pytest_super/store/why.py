@@ -28,7 +28,7 @@ def write_why(trial: Path, why: Why) -> None:
 
 
 def read_why(text: bytes) -> Why:
-    """Of a file that can be damaged or edited; empty if it cannot be read."""
+    """Read a file that can be damaged or edited; empty if it cannot be read."""
     try:
         data = json.loads(text)
         step = data["step"] if isinstance(data["step"], int) else None

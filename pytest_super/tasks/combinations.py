@@ -68,7 +68,7 @@ def all_places(paper: Task, n: int) -> Iterator[Places]:
 
 
 def sampled_places(paper: Task, n: int, size: int, seed: int) -> Iterator[Places]:
-    """At most `size` different combinations in a random order, which a larger size only continues."""
+    """Draw up to `size` different combinations at random; a larger size only continues them."""
     count = len(paper.functions)
     order, is_item_of = random.Random(f"{seed} {paper.id} {n}"), is_item(paper)
     if comb(count, n) <= MOST_SHUFFLED:

@@ -226,7 +226,7 @@ class GradedCommand(FieldModel):
 
     @property
     def checks(self) -> list[Check]:
-        """Those of `result`, each of one value or of an unnamed list or mapping."""
+        """List the checks of `result`, each of one value or of an unnamed list or mapping."""
         return [one for check in self.result for one in check.each()]
 
     @property

@@ -226,7 +226,7 @@ def as_graded(experiment: Experiment) -> Experiment:
 
 
 def graded_by(experiments: Iterable[Experiment]) -> list[str]:
-    """Whose values the experiments are graded by; their variations are by the gold run."""
+    """Name whose values grade the experiments; the gold run grades their variations."""
     stated = ((one, check) for one in experiments for check in one.reported.values())
     return sorted({PAPER if check.key in one.by_paper else GOLD_RUN for one, check in stated})
 

@@ -17,7 +17,7 @@ _VERBOSE = re.compile(r"\(\?[a-zA-Z]*x")
 
 
 def written_out(pattern: str) -> int:
-    """At least how many pieces a valid pattern has with the least count of each repetition written out.
+    """Count the least pieces of a valid pattern with the least count of each repetition written out.
 
     That is how the package `regex` compiles it.
     """

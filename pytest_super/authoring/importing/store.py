@@ -114,6 +114,6 @@ def changes_of(written: Counter[str]) -> str:
 
 
 def record_text(origin: Mapping[str, Any], wanted: Mapping[str, str]) -> str:
-    """Without a time, so that the same import makes the same bytes."""
+    """The text has no time, so the same import makes the same bytes."""
     data = {**origin, "files": {name: wanted[name] for name in sorted(wanted)}}
     return json.dumps(data, indent=2) + "\n"

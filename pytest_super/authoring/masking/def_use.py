@@ -38,7 +38,7 @@ def names_of(source: str) -> Names:
 
 
 def names_of_python(code: str) -> Names | None:
-    """None for code that Python cannot parse."""
+    """Find the names in code; None if Python cannot parse it."""
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")

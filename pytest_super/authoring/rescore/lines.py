@@ -157,7 +157,7 @@ def total_lines(found: Sequence[Total]) -> Iterator[str]:
 
 
 def totals(rescored: Sequence[Rescored]) -> list[Total]:
-    """Those of each agent and set, after those of its categories if it has several."""
+    """Sum up each agent and set, after its categories if it has several."""
     names = metric_names(rescored)
     return [
         total(group, category, metric, trials)

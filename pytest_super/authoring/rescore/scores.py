@@ -62,7 +62,7 @@ class Rescored:
 
     @property
     def category(self) -> str:
-        """That of the task; published trajectories do not have it."""
+        """The task's category, which published trajectories do not have."""
         task = self.scored[0] if self.scored else self.trial.result
         return task.category or ""
 

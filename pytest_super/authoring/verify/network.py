@@ -43,7 +43,7 @@ class Hit:
 
 
 def network_leaks(task: Task, read_texts: ReadTexts, read_versions: ReadVersions) -> Iterator[Finding]:
-    """Of a task whose sandbox has the network.
+    """Look for leaks in a task whose sandbox has the network.
 
     `read_texts` takes the folder of a pinned repository; `read_versions` a repository and the task's folder.
     """

@@ -51,7 +51,7 @@ class Searched:
             self.probes, self.answer = [], ended.value
 
     def tries(self) -> dict[Any, Try]:
-        """By what the search calls it."""
+        """Map what the search calls a try to the try."""
         result, alone = self.trial.result, self.trial.gold_alone
         return {probe: (result.id if probe == alone else result.name, probe) for probe in self.probes}
 
@@ -120,7 +120,7 @@ def try_all(
 def wanted_by_task(
     searched: Sequence[Searched], known: Mapping[Try, Outcome]
 ) -> dict[str, dict[Try, tuple[Searched, Any]]]:
-    """By the ids of tasks: each try once, with who asks for it."""
+    """Map the ids of tasks to their tries, each once, with who asks for it."""
     wanted: dict[str, dict[Try, tuple[Searched, Any]]] = {}
     for one in searched:
         for probe, tried in one.tries().items():

@@ -124,9 +124,9 @@ class StepSearch:
 
 
 def places(hit_by: Sequence[int | None], gold: Sequence[int | None], answer: int) -> dict[int, int]:
-    """By the agent's step: the cell of gold that comes after all landmarks which the agent has hit by then.
+    """Map the agent's steps to the cell of gold that comes after all landmarks hit by then.
 
-    Only steps after which this cell is another one than the first.
+    It has only steps after which this cell is another one than the first.
     """
     cells = sorted({cell for cell in gold if cell is not None})
     found: dict[int, int] = {}

@@ -114,7 +114,7 @@ class LostItem:
 
 
 def unsolved_trials(run: Path, names: Collection[str]) -> list[TrialResult]:
-    """Of a run, by the names of tasks or trials; of all without names. Raises SuperError."""
+    """Choose the unsolved trials of a run by name; all without names. Raises SuperError."""
     return [one for one in stored_trials(run, names) if one.is_scored and not one.solved]
 
 

@@ -215,7 +215,7 @@ class EndpointHandler(BaseHTTPRequestHandler):
             left -= len(piece)
 
     def some_headers(self, names: Iterable[str]) -> dict[str, str]:
-        """Those of the request with these names, if it has them."""
+        """Return the request's headers with these names, if it has them."""
         return {name: self.headers[name][:LONGEST_HEADER] for name in names if name in self.headers}
 
     def read_piece(self, size: int) -> bytes:

@@ -41,7 +41,7 @@ class ExpectedScript:
         return {"changed": any(content != self._content for content in found), "kept_lines": kept}
 
     def only(self, files: Iterable[str]) -> list[str]:
-        """Those of the files that are the only one of their name in their repository.
+        """Keep files that are the only one of their name in their repository.
 
         A name with a folder was found by the host, which knows the repository that it has provided.
         """
@@ -86,7 +86,7 @@ def tracked(index: bytes) -> Iterator[bytes]:
 
 
 def content_of(path: str, limit: int) -> bytes | None:
-    """At most the first `limit` bytes of a file; None if it cannot be read."""
+    """Read at most the first `limit` bytes of a file; None if it cannot be read."""
     try:
         with open_regular(path) as file:
             content: bytes = file.read(limit)

@@ -19,13 +19,13 @@ class Family:
     """Finds descendants again and again. A local sandbox shares its machine with hundreds of others."""
 
     def __init__(self, root: int | None = None) -> None:
-        """Of the process `root`, by default our own."""
+        """`root` is the process whose descendants count, by default our own."""
         self._root = root or os.getpid()
         self._others: set[int] = set()
         self._passes = 0
 
     def statistics(self) -> dict[int, list[bytes]]:
-        """Those of all descendants by pid, with zombies."""
+        """Map the pids of all descendants, zombies too, to their statistics."""
         pids = processes.pids()
         self._others = self._others & pids if self._passes % PASSES else set()
         self._passes += 1

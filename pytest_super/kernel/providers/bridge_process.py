@@ -52,7 +52,7 @@ class BridgeProcess:
         pass_fds: Sequence[int] = (),
         forks: Path | None = None,
     ) -> None:
-        """With the socket of a process that forks, `command` is the code of a fork and its arguments."""
+        """If `forks` is the socket of a process that forks, `command` has a fork's code and arguments."""
         self._is_closed = False
         self._end, theirs = socket.socketpair()
         self.stream = SocketStream(self._end)

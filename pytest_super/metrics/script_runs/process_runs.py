@@ -145,7 +145,7 @@ def name_of(process: ObservedProcess) -> str:
 
 
 def ended_well(process: ObservedProcess, step: Step, script: str) -> bool:
-    """By the exit status or, where that is not known, by the cell in which the process ended."""
+    """Decide by the exit status or, where that is not known, by the cell in which the process ended."""
     if process.status is not None or process.replaced:
         return process.status == 0
     return step.outcome == Outcome.OK and not is_failure(output_of(step), script)

@@ -116,7 +116,7 @@ class WireProtocol(Protocol):
         """The URL of requests below a base URL. Some protocols name the model there, or the stream."""
 
     def headers(self, key: str) -> dict[str, str]:
-        """Those of each request."""
+        """Return the headers of each request."""
 
     def content(self, request: Request, model: str, *, is_stream: bool) -> Request:
         """The body of a request for a stream, or for the whole answer at once."""
@@ -218,7 +218,7 @@ class StreamError(Exception):
 
 
 def headers_for(protocol: WireProtocol, headers: Mapping[str, str]) -> dict[str, str]:
-    """Those of a client's headers that the protocol's own provider gets."""
+    """Keep a client's headers that the protocol's own provider gets."""
     return {name: headers[name] for name in protocol.client_headers if name in headers}
 
 

@@ -21,7 +21,7 @@ class Route:
     """Whether the request asks for its own number of tokens, which is not charged."""
 
     def __str__(self) -> str:
-        """In messages, which are one line: after the model's name is enough."""
+        """Messages of one line need no more than what follows the model's name."""
         path = self.path.rpartition("{model}")[2]
         return f"{path}?{self.query}" if self.query else path
 

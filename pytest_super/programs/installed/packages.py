@@ -99,7 +99,7 @@ class PipPackages:
 
 
 def cpu_of(architecture: str) -> str:
-    """In npm's words. Raises InfrastructureError."""
+    """Name the processor in npm's words. Raises InfrastructureError."""
     if (cpu := CPUS.get(architecture)) is None:
         raise InfrastructureError(f"there is no package of npm for the processor {architecture}")
     return cpu

@@ -119,7 +119,7 @@ def compute_against_steps(trials: Sequence[ShownTrial]) -> Scatter | None:
 
 
 def scatter_of(trials: Sequence[ShownTrial], x: Reader, y: Reader) -> Scatter | None:
-    """None if no trial has both values."""
+    """Draw trials by two values; None if no trial has both."""
     known = [
         (one, first, second)
         for one in trials

@@ -53,7 +53,7 @@ def conversation_of(run: Path, trial: ShownTrial, most: int) -> tuple[list[Shown
 
 
 def texts_of(answers: TrialAnswers, call: RecordedCall, seen: set[str]) -> Iterator[tuple[str, str]]:
-    """Of the request only what is not among `seen`, which gets it. Raises one of UNREADABLE."""
+    """Yield texts of a call, without those in `seen`, which gets them. Raises one of UNREADABLE."""
     request = answers.request(call.asked)
     new = [part for id, part in request.items() if id not in seen]
     seen.update(request)

@@ -103,7 +103,7 @@ def metric_reader(name: str) -> Callable[[TrialResult], float | None]:
 
 
 def level_of(row: Row, metrics: Sequence[Metric]) -> Level | None:
-    """None if the headline metric has no value, or one that is not from 0 to 1."""
+    """Return the level of a row; None if the headline metric has no value, or one that is not from 0 to 1."""
     group = row.group
     known = [(one, value) for one in group.valid if (value := one.headline_value) is not None]
     if not known or not all(0 <= value <= 1 for _, value in known):

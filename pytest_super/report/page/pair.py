@@ -126,7 +126,7 @@ def asked_of(baseline: ShownRun, candidate: ShownRun) -> tuple[list[AskedTrial],
 
 
 def asked_in_task(baseline: ShownRun, candidate: ShownRun, id: str) -> TaskAsked | None:
-    """Of the candidate's first trial of a task; None if it asked the same, or if that is not known."""
+    """Compare the candidate's first trial of a task; None if it asked the same, or that is not known."""
     first = trials_of(candidate, id)[:1]
     try:
         now = StoredRun(candidate.folder, [one.result for one in first])
@@ -142,7 +142,7 @@ def asked_in_task(baseline: ShownRun, candidate: ShownRun, id: str) -> TaskAsked
 
 
 def comparison_of(baseline: ShownRun, candidate: ShownRun) -> Comparison:
-    """Of what can be read. Raises SuperError if nothing can be compared, or without scipy."""
+    """Compare what can be read. Raises SuperError if nothing can be compared, or without scipy."""
     require_scipy()
     from pytest_super.comparison.comparison import compare
 
@@ -189,5 +189,5 @@ def means_of(run: ShownRun) -> dict[str, float]:
 
 
 def trials_of(run: ShownRun, id: str) -> list[ShownTrial]:
-    """By epoch."""
+    """List the trials of a task by epoch."""
     return sorted((one for one in run.trials if one.result.id == id), key=lambda one: one.result.epoch)

@@ -36,7 +36,7 @@ def has_text(data: bytes) -> bool:
 
 
 def text_places(data: bytes, text: bytes) -> list[Place]:
-    """At most MOST places of the text. Its newlines also match CRLF, unless it contains carriage returns.
+    """Find up to MOST places of the text. Newlines match CRLF, unless it has carriage returns.
 
     If the text begins with a newline, a place at a CRLF begins at the carriage return.
     """
@@ -53,7 +53,7 @@ def text_places(data: bytes, text: bytes) -> list[Place]:
 
 
 def line_places(data: bytes, lines: bytes) -> list[Place]:
-    """At most MOST places of the lines, each without the end of its last line. All blank lines are equal.
+    """Find up to MOST places of the lines, without the end of the last. All blank lines are equal.
 
     Carriage returns at line ends are compared only if `lines` has some.
     """
@@ -117,7 +117,7 @@ def terminated(lines: bytes) -> bytes:
 
 
 def positions(data: bytes, text: bytes) -> list[int]:
-    """At most MOST positions of `text` in `data`, including overlapping ones."""
+    """Find up to MOST positions of `text` in `data`, overlapping ones too."""
     found: list[int] = []
     at = data.find(text)
     while at >= 0 and len(found) < MOST:

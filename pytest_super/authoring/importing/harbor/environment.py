@@ -70,7 +70,7 @@ class HarborImage:
 
     @property
     def name(self) -> str:
-        """Of its content, so that an image that is there need not be built again."""
+        """The name depends on the content alone, so an image that is there is not built again."""
         files = {name: data.hex() for name, data in recipe(LAYER).items()}
         content = tree_of(self.folder) if self.folder else self.base
         return f"pytest-super-harbor:{digest([content, files])[:12]}"
@@ -122,7 +122,7 @@ def size_of(settings: TaskSettings, table: str, what: str) -> str | None:
 
 
 def network_of(settings: TaskSettings, table: str) -> bool | None:
-    """None if the table says nothing."""
+    """Say whether the table gives a network; None if it does not say."""
     mode = settings.text(f"{table}.network_mode")
     if mode is None:
         allowed: bool | None = settings.get(f"{table}.allow_internet", bool)

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 @cache
 def cheats() -> dict[str, Cheat]:
-    """By name, in its order."""
+    """Map the names of all cheats, in order, to them."""
     names = sorted(module.name for module in iter_modules(corpus.__path__))
     return {name: cheat_in(name) for name in names}
 

@@ -134,7 +134,7 @@ class Runs:
         self._shown = shown
 
     def all(self, trials: Iterable[Trial]) -> list[Outcome]:
-        """In the order of the trials. Raises InfrastructureError."""
+        """Run the trials and keep their order. Raises InfrastructureError."""
         with ThreadPoolExecutor(self._workers) as pool:
             return list(pool.map(self._run, trials))
 

@@ -53,7 +53,7 @@ class ContainerConfig:
         }
 
     def _host_config(self) -> dict[str, Any]:
-        """In the names of the engine's API."""
+        """The keys are names of the engine's API."""
         memory, gpus = self.spec.memory or DEFAULT_MEMORY, self.spec.gpus
         return {
             "NetworkMode": "bridge" if self.spec.network else "none",
@@ -97,7 +97,7 @@ class ContainerConfig:
 
     @property
     def _certificates(self) -> Path | None:
-        """None without a network: they are useless then, and the engine takes 0.1 s to copy a file."""
+        """The certificates; None without a network, where they are useless and take 0.1 s to copy."""
         return self.settings.ca_bundle if self.spec.network else None
 
     def _labels(self) -> dict[str, str]:
