@@ -29,7 +29,7 @@ def is_audited(subject: Mapping[str, Any], baseline: str) -> bool:
 def with_stand_ins(baseline: Side, candidate: Side) -> Side:
     """The candidate with what stands in place of the tasks that it has left out.
 
-    Its `not_run` are then those alone of which that can be known.
+    Its `not_run` then has only the tasks with such a stand-in.
     """
     if not candidate.not_run:
         return candidate

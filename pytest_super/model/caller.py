@@ -237,8 +237,8 @@ class Caller:
     def _record_request(self, call: ModelCall) -> ModelCallError | None:
         """Write the call into its trial's record, and take a recorded answer for it if there is one.
 
-        Returns the failure if there has to be one and is none. Raises ModelCallError if the record cannot be
-        used.
+        Returns the failure if a recorded answer is needed and there is none. Raises ModelCallError if the
+        record cannot be used.
         """
         if self.recorded is None:
             return None

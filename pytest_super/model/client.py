@@ -74,7 +74,7 @@ class GatewayModel:
         self._has_asked = False
         self._downtime_before = gateway.downtime
         self.ends_at_wall_limit = True
-        """`complete` ends when no `seconds_left`."""
+        """Whether `complete` ends when no seconds are left."""
 
     @property
     def name(self) -> str:
