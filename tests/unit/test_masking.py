@@ -373,7 +373,7 @@ def test_validate_and_stats_count_sub_problems(bench: Bench, capsys: pytest.Capt
     bench.load({"mask": [2]}, {"id": "t_more", "mask": [4]})
     assert main(["validate", str(bench.folder)]) == 0
     assert capsys.readouterr().out == "3 tasks in 1 file: valid\n"
-    output = bench.folder / "stats.json"
-    assert main(["stats", str(bench.folder), f"--json={output}"]) == 0
-    sets = {row["set"]: row for row in json.loads(output.read_text())["sets"]}
-    assert (sets["expert"]["tasks"], sets["masked"]["tasks"], sets["masked"]["solutions"]) == (1, 2, 2)
+    assert main(["stats", str(bench.folder)]) == 0
+    rows = [" ".join(line.split()) for line in capsys.readouterr().out.splitlines()]
+    assert {"expert 0 1", "masked 0 2"} <= {*rows}
+    assert any(row.startswith("masked 2 ") for row in rows)
