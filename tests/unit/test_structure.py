@@ -187,7 +187,7 @@ def test_no_module_imports_private_names_of_pytest() -> None:
 BUDGET = {
     ".": (947, 1595),
     "agents": (1529, 2728),
-    "authoring": (5694, 9740),
+    "authoring": (5694, 9738),
     "commands": (1215, 2052),
     "comparison": (726, 1298),
     "functions": (1345, 2285),
@@ -209,7 +209,7 @@ BUDGET = {
     "trial": (1332, 2286),
 }
 # What the table may add up to, the lines of tests, and the words of README.md and docs.
-MOST = {"code": 37_332, "lines": 64_887, "tests": 53_752, "words": 45_204}
+MOST = {"code": 37_332, "lines": 64_885, "tests": 53_752, "words": 45_204}
 
 
 def code_lines(text: str) -> int:

@@ -15,7 +15,7 @@ from pytest_super.tasks.solution import read_solution
 from pytest_super.tasks.task import CATEGORIES
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Sequence
 
     from pytest_super.tasks.task import PreExecuted, Task
 
@@ -25,21 +25,23 @@ SIZES = ("lines", "cells", "landmarks", "prefix_steps", "prefix_lines")
 A task has only those that apply to it.
 """
 Sizes = dict[str, int]
+SizedTask = tuple["Task", Sizes]
 
 
 def stats_lines(tasks: Sequence[Task]) -> Iterator[str]:
     """The tables, of each set and of all. Raises TaskFileError if a solution vanishes while it is counted."""
-    sets = {name: [task for task in tasks if task.set == name] for name in SETS}
-    sets = {**{name: group for name, group in sets.items() if group}, "all": list(tasks)}
-    sizes = {name: [sizes_of(task) for task in group] for name, group in sets.items()}
+    sized = [(task, sizes_of(task)) for task in tasks]
+    sets = {name: [pair for pair in sized if pair[0].set == name] for name in SETS}
+    sets = {**{name: group for name, group in sets.items() if group}, "all": sized}
     yield "tasks and repositories (SUPER, table 1)"
-    rows = [(name, str(len(repositories_of(group))), str(len(group))) for name, group in sets.items()]
+    repositories = {name: {repository_of(task) for task, _ in group} - {None} for name, group in sets.items()}
+    rows = [(name, str(len(repositories[name])), str(len(group))) for name, group in sets.items()]
     yield from table_lines([("set", "repositories", "tasks"), *rows])
     yield "\ntasks with a solution, and tasks to which each metric applies (table 2)"
     heads = ("set", "solution", "accuracy", "landmarks", "script_executed")
     yield from table_lines([heads, *((name, *metric_cells(group)) for name, group in sets.items())])
     yield "\nsize of solutions, landmarks and prefixes, where there are any: mean (median) (section 3.4)"
-    spreads = [(name, *(spread(one, group) for one in SIZES)) for name, group in sizes.items()]
+    spreads = [(name, *(spread(one, group) for one in SIZES)) for name, group in sets.items()]
     yield from table_lines([("set", *(size.replace("_", " ") for size in SIZES)), *spreads])
     if categories := [row for name in sets if name != "all" for row in category_rows(name, sets[name])]:
         yield "\ncategories, with the lines of their solutions: mean (median) (table 3)"
@@ -62,24 +64,20 @@ def lines_of_step(step: PreExecuted) -> int:
     return lines_of_edit(step.edit) if step.edit else lines_of_cell(step.cell or "")
 
 
-def spread(size: str, tasks: Sequence[Mapping[str, int]]) -> str:
+def spread(size: str, tasks: Sequence[SizedTask]) -> str:
     """The mean and the median over the tasks that have the size."""
-    known = [sizes[size] for sizes in tasks if size in sizes]
+    known = [sizes[size] for _, sizes in tasks if size in sizes]
     return f"{fmean(known):.1f} ({float(median(known)):g})" if known else "-"
 
 
-def metric_cells(tasks: Sequence[Task]) -> list[str]:
+def metric_cells(tasks: Sequence[SizedTask]) -> list[str]:
     counts = (
-        sum(task.solution is not None for task in tasks),
-        sum(task.has_answer for task in tasks),
-        sum(bool(task.landmarks) for task in tasks),
-        sum(task.entrypoint is not None for task in tasks),
+        sum(task.solution is not None for task, _ in tasks),
+        sum(task.has_answer for task, _ in tasks),
+        sum(bool(task.landmarks) for task, _ in tasks),
+        sum(task.entrypoint is not None for task, _ in tasks),
     )
     return list(map(str, counts))
-
-
-def repositories_of(tasks: Sequence[Task]) -> set[str]:
-    return {name for task in tasks if (name := repository_of(task)) is not None}
 
 
 def repository_of(task: Task) -> str | None:
@@ -96,11 +94,11 @@ def repository_of(task: Task) -> str | None:
     return str((task.folder / (repository.path or "")).resolve())
 
 
-def category_rows(name: str, tasks: Sequence[Task]) -> Iterator[tuple[str, ...]]:
+def category_rows(name: str, tasks: Sequence[SizedTask]) -> Iterator[tuple[str, ...]]:
     """The rows of a set, in the paper's order, with their shares of the set's tasks that have a category."""
-    counts = Counter(task.category for task in tasks if task.category)
+    counts = Counter(task.category for task, _ in tasks if task.category)
     order = [*(one for one in CATEGORIES if one in counts), *sorted(counts.keys() - set(CATEGORIES))]
     for category in order:
-        sizes = [sizes_of(task) for task in tasks if task.category == category]
+        own = [pair for pair in tasks if pair[0].category == category]
         share = counts[category] / counts.total()
-        yield name, category, str(counts[category]), f"{share:.1%}", spread("lines", sizes)
+        yield name, category, str(counts[category]), f"{share:.1%}", spread("lines", own)
