@@ -207,9 +207,9 @@ def is_group(process: int) -> bool:
         ),
         (
             "import time\nnow = time.time\ntime.time = lambda: now() + 600",
-            "its clock is [56]?? s ahead, so results would have wrong times, *: set the clocks, *",
+            "its clock is [56][09][09] s ahead, so results would have wrong times, *: set the clocks, *",
         ),
-        ("import time\nnow = time.time\ntime.time = lambda: now() - 600", "its clock is [56]?? s behind, *"),
+        ("import time as t\nn = t.time\nt.time = lambda: n() - 600", "its clock is [56][09][09] s behind, *"),
     ],
     ids=["folder", "version", "clock ahead", "clock behind"],
 )
