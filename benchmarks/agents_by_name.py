@@ -28,6 +28,7 @@ import sys
 import tarfile
 import tempfile
 import uuid
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import SimpleNamespace
@@ -46,15 +47,11 @@ from pytest_super.kernel.providers.docker.image import DEFAULT_IMAGE
 from pytest_super.kernel.providers.docker.image.agent import name_with
 from pytest_super.kernel.providers.docker.sweep import remove
 from pytest_super.model.protocols.registry import environment as model_environment
-from pytest_super.programs.installed.agent import HOME, PROMPT, Additions, InstalledProgram
+from pytest_super.programs.installed.agent import HOME, PROMPT, Additions, InstalledAgent, InstalledProgram
+from pytest_super.trial.trial import Trial
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from model_server import Answer
-
-    from pytest_super.programs.installed.agent import InstalledAgent
-    from pytest_super.trial.trial import Trial
 
 # Seconds before an answer, and between two of its events.
 LATENCY, PAUSE = 1.0, 0.02

@@ -24,18 +24,15 @@ import subprocess
 import sys
 import sysconfig
 import tempfile
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from kernel import plain_kernel, run_plain
 from model_server import react_answers, serving
 from process_tree import MIB, ONLY_REQUIRED_PLUGINS, Measured, measure
 from rows import print_row
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
 
 PEER = "mini-swe-agent"
 LOOP = Path(__file__).with_name("mini_swe_agent_loop.py")

@@ -20,25 +20,22 @@ import sys
 import tempfile
 import time
 import uuid
+from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from model_server import REACT, serving
 from process_tree import MIB, ONLY_REQUIRED_PLUGINS, measure
 from rows import HEADER, print_row
 
 from pytest_super.model.client import GatewayModel
+from pytest_super.model.completion import Message
 from pytest_super.model.gateway_process import Gateway
 from pytest_super.model.protocols.canonical import parts_of
 from pytest_super.model.protocols.registry import ROUTES, route_of
 from pytest_super.model.recorded import RecordedTrial
 from pytest_super.model.settings import ModelSettings
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from pytest_super.model.completion import Message
 
 TURNS, OUTPUT = 50, "epoch 1 loss 0.5 accuracy 0.75\n" * 40
 SESSIONS = Path(__file__).parents[1] / "tests" / "recorded"

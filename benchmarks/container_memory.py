@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pytest_super.kernel.providers.docker.engine import connect
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
 
 EVERY_SECONDS = 2.0
 # Our containers have it, and its value is the id of their task.

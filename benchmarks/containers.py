@@ -18,6 +18,7 @@ import statistics
 import subprocess
 import tempfile
 import time
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
@@ -33,8 +34,6 @@ from pytest_super.kernel.sandbox import SandboxSettings
 from pytest_super.tasks.sandbox_spec import SandboxSpec
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
     from jupyter_client.connect import KernelConnectionInfo
 
 PORTS = ("shell_port", "iopub_port", "stdin_port", "control_port", "hb_port")

@@ -15,16 +15,14 @@ import json
 import subprocess
 import sys
 import tempfile
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from process_tree import ENVIRONMENT, MIB, ONLY_REQUIRED_PLUGINS
 from rows import print_row
 from simulated_worker import RECORDED
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 HERE = Path(__file__).parent
 OPTIONS = ("--super-agent=player", "--super-sandbox=local")

@@ -14,26 +14,21 @@ from __future__ import annotations
 
 import argparse
 import sys
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import product
 from statistics import fmean
-from typing import TYPE_CHECKING
 
 import numpy
+from numpy.typing import NDArray
 
+from pytest_super.statistics.bounds import Difference
 from pytest_super.statistics.decision import PASS, REGRESSED, is_refused, verdict
 from pytest_super.statistics.difference import difference, difference_of
 from pytest_super.statistics.mean import TaskMean, general_mean
 from pytest_super.statistics.samples import Pair, Sample, shares_of
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    from numpy.typing import NDArray
-
-    from pytest_super.statistics.bounds import Difference
-
-    Numbers = NDArray[numpy.float64]
+Numbers = NDArray[numpy.float64]
 
 TASKS, EPOCHS = (3, 6, 12, 45, 152), ((1, 1), (3, 1), (10, 1), (3, 3), (10, 3), (10, 10))
 WEIGHTS, CORRELATIONS = (1, 2, 10), (0.3, 0.5, 0.7)

@@ -19,6 +19,7 @@ import os
 import statistics
 import tempfile
 import uuid
+from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from dataclasses import asdict
 from pathlib import Path
@@ -28,23 +29,19 @@ import execnet
 from model_server import serving
 from rows import HEADER, print_row
 
+from pytest_super.kernel.client import Kernel
 from pytest_super.kernel.conformance.support import started
 from pytest_super.kernel.providers.local import LocalSandbox
 from pytest_super.model.client import GatewayModel
 from pytest_super.model.gateway_process import Gateway
-from pytest_super.model.relay import Relay
+from pytest_super.model.relay import AnyGateway, Relay
 from pytest_super.model.settings import ModelSettings
 from pytest_super.tasks.task import Limits
 from pytest_super.trial.budget import Budget
 from pytest_super.trial.model_endpoint import ModelEndpoint
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from execnet import Channel
-
-    from pytest_super.kernel.client import Kernel
-    from pytest_super.model.relay import AnyGateway
 
 WANTED_MS, WANTED_RELAYED_MS = 15.0, 5.0
 MODELS = {

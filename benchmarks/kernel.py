@@ -11,19 +11,17 @@ from __future__ import annotations
 import argparse
 import statistics
 import time
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from jupyter_client.manager import KernelManager
 from rows import print_row
 
 from pytest_super.kernel.conformance.support import started
 from pytest_super.kernel.providers.local import LocalSandbox
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
 
 FLOOD = "line = 'x' * 999\nfor i in range({lines}): print(line)"
 

@@ -16,10 +16,10 @@ from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from itertools import product
 from statistics import fmean
-from typing import TYPE_CHECKING
 
 import numpy
 from coverage import CORRELATIONS, DROP, MARGIN, MOST_WRONG, TASKS, beta
+from numpy.typing import NDArray
 
 from pytest_super.option_types import LEAST_EPOCHS, MOST_EPOCHS
 from pytest_super.statistics.decision import CANNOT_TELL, PASS, REGRESSED, verdict
@@ -27,10 +27,7 @@ from pytest_super.statistics.difference import difference
 from pytest_super.statistics.epochs import Schedule, schedule
 from pytest_super.statistics.samples import Pair
 
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    Numbers = NDArray[numpy.float64]
+Numbers = NDArray[numpy.float64]
 
 MEAN = 0.45
 BASELINES = (3, 10)

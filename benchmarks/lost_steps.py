@@ -19,22 +19,18 @@ import sys
 import tempfile
 import time
 from collections import defaultdict
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from model_server import REACT
 from process_tree import ENVIRONMENT
 
+from pytest_super.store.results import TrialResult
 from pytest_super.store.run_folder import last_results
 from pytest_super.tasks.loading import load_tasks
 from pytest_super.tasks.solution import read_solution
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
-
-    from pytest_super.store.results import TrialResult
-    from pytest_super.tasks.task import Task
+from pytest_super.tasks.task import Task
 
 PROJECT = Path(__file__).parents[1]
 FAULT = "%reset -f\nimport os, shutil\nfor name in os.listdir(): shutil.rmtree(name, ignore_errors=True)"

@@ -17,11 +17,10 @@ import re
 import subprocess
 import sys
 from collections import Counter
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
     from aiohttp import web
 
 REACT = "Thought: The next one.\nAction: {}\n<content>\n{}\n</content>"

@@ -13,11 +13,11 @@ from __future__ import annotations
 
 import argparse
 import sys
+from collections.abc import Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, replace
 from itertools import product
 from statistics import fmean
-from typing import TYPE_CHECKING
 
 import numpy
 from coverage import (
@@ -27,6 +27,7 @@ from coverage import (
     MOST_WRONG,
     WEIGHTS,
     Cell,
+    Numbers,
     Suite,
     decided,
     percent,
@@ -35,6 +36,7 @@ from coverage import (
     trials,
 )
 from coverage import sample as trials_of
+from numpy.typing import NDArray
 
 from pytest_super.comparison.comparison import ComparedTask
 from pytest_super.comparison.never_solved import with_stand_ins
@@ -44,16 +46,9 @@ from pytest_super.gates.baseline import RunPlan, plan_of
 from pytest_super.option_types import LEAST_EPOCHS, MOST_EPOCHS, Epochs
 from pytest_super.statistics.decision import CANNOT_TELL, PASS, REGRESSED, Verdict, verdict
 from pytest_super.statistics.difference import difference, difference_of
+from pytest_super.statistics.samples import Sample
 
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from coverage import Numbers
-    from numpy.typing import NDArray
-
-    from pytest_super.statistics.samples import Sample
-
-    Flags = NDArray[numpy.bool_]
+Flags = NDArray[numpy.bool_]
 
 TASKS, EPOCHS = (6, 12, 45, 152), ((10, 2), (10, 3), (10, 10), (30, 3), (30, 10))
 SUITES = [Suite(f"mean {mean}", mean) for mean in (0.1, 0.17, 0.25, 0.45, 0.85)]

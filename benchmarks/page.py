@@ -18,9 +18,9 @@ import sys
 import tempfile
 import threading
 import time
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from rows import print_row
 
@@ -29,9 +29,6 @@ from pytest_super.store.results import TrialResult
 from pytest_super.store.run_folder import create_run
 from pytest_super.store.trajectory import Action, Step
 from pytest_super.store.trial_folder import TrialFolder
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 LONG_TRIALS, STEPS, CHARACTERS = 152, 10, 100_000
 MANY_TRIALS = 10_000

@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import argparse
 import sys
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import product
 from math import isnan
@@ -26,18 +27,15 @@ from typing import TYPE_CHECKING
 import numpy
 from coverage import DROP, LEAST_COVERAGE, MARGIN, MOST_WRONG, beta, percent, table
 
+from pytest_super.statistics.bounds import Difference
 from pytest_super.statistics.decision import PASS, REGRESSED, is_refused, verdict
 from pytest_super.statistics.difference import difference, difference_of
 from pytest_super.statistics.pairs import RULE_OF_THREE, Pairs
 from pytest_super.statistics.samples import Pair, Sample, shares_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
     from coverage import Numbers
     from numpy.typing import NDArray
-
-    from pytest_super.statistics.bounds import Difference
 
 TASKS = (6, 12, 45, 152)
 EPOCHS = ((1, 1), (2, 2), (3, 3), (5, 5), (10, 10), (10, 3), (10, 1), (3, 1))

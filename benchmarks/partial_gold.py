@@ -7,20 +7,16 @@ chance at each function is known.
 from __future__ import annotations
 
 import random
+from collections.abc import Callable
 from pathlib import PurePosixPath
-from typing import TYPE_CHECKING
 
 from pytest_super.agents.gold_functions import writing
 from pytest_super.functions.repository import masked_files
 from pytest_super.sources import fetch
+from pytest_super.tasks.paper import MaskableFunction
 from pytest_super.tasks.paper_item import PaperItem
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from pytest_super.tasks.paper import MaskableFunction
-    from pytest_super.tasks.task import Task
-    from pytest_super.trial.trial import Trial
+from pytest_super.tasks.task import Task
+from pytest_super.trial.trial import Trial
 
 # The rule: a function is put back if its body has at most so many lines.
 SHORT = 12

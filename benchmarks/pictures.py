@@ -19,6 +19,7 @@ import subprocess
 import sys
 import tempfile
 import threading
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -32,13 +33,10 @@ from pytest_super.report.comparison import markdown as summary_of
 from pytest_super.report.page.server import PageServer
 from pytest_super.tasks.loading import load_tasks
 from pytest_super.tasks.solution import read_solution
+from pytest_super.tasks.task import Task
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from playwright.sync_api import Page
-
-    from pytest_super.tasks.task import Task
 
 ROOT = Path(__file__).parents[1]
 TASKS = ("vader-demo", "vader-icwsm2014", "mord", "langid")

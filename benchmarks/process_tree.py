@@ -12,12 +12,9 @@ import subprocess
 import threading
 import time
 from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
 
 # Reading one process's memory map takes about a millisecond of processor time, and `load.py` has eighteen.
 EVERY_SECONDS = 2.0

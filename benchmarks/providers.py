@@ -15,27 +15,22 @@ import statistics
 import subprocess
 import tempfile
 import time
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
-from typing import TYPE_CHECKING
 
 import docker
 from kernel import plain_kernel
 from rows import print_row
 
+from pytest_super.kernel.client import Kernel
 from pytest_super.kernel.conformance.support import started
 from pytest_super.kernel.providers.docker.attach import attach
 from pytest_super.kernel.providers.docker.engine import OLDEST_API, engine_url
 from pytest_super.kernel.providers.docker.image import DEFAULT_IMAGE
 from pytest_super.kernel.providers.registry import SHIPPED, find_provider
-from pytest_super.kernel.sandbox import SandboxSettings
+from pytest_super.kernel.sandbox import Sandbox, SandboxSettings
 from pytest_super.tasks.sandbox_spec import SandboxSpec
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from pytest_super.kernel.client import Kernel
-    from pytest_super.kernel.sandbox import Sandbox
 
 SETTINGS = SandboxSettings()
 

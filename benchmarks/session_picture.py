@@ -16,14 +16,11 @@ import subprocess
 import sys
 import tempfile
 import textwrap
+from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
 from xml.sax.saxutils import escape
 
 from process_tree import ENVIRONMENT
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 FILE = Path(__file__).parents[1] / "docs/session.svg"
 INI = "[pytest]\npythonpath = .\nsuper_sandbox = local\n"

@@ -16,7 +16,6 @@ import subprocess
 import sys
 import tempfile
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from model_server import REACT
 from process_tree import ENVIRONMENT
@@ -28,10 +27,8 @@ from pytest_super.store.answers import AnswerStore
 from pytest_super.store.run_folder import last_results
 from pytest_super.tasks.loading import load_tasks
 from pytest_super.tasks.solution import read_solution
+from pytest_super.tasks.task import Task
 from pytest_super.words import counted, named, one_line
-
-if TYPE_CHECKING:
-    from pytest_super.tasks.task import Task
 
 TASKS = Path(__file__).parents[1] / "tasks"
 AGENT = "react-super"

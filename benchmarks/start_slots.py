@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 
 from pytest_super.kernel.client import Kernel
 from pytest_super.kernel.providers.docker import start_slots
+from pytest_super.kernel.providers.docker.attach import AttachedStream
 from pytest_super.kernel.providers.docker.image import DEFAULT_IMAGE
 from pytest_super.kernel.providers.docker.sandbox import DockerSandbox
 from pytest_super.kernel.sandbox import SandboxSettings
@@ -23,8 +24,6 @@ from pytest_super.tasks.sandbox_spec import SandboxSpec
 
 if TYPE_CHECKING:
     from docker import APIClient
-
-    from pytest_super.kernel.providers.docker.attach import AttachedStream
 
 
 class TimedSandbox(DockerSandbox):

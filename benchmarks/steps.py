@@ -20,10 +20,11 @@ import statistics
 import subprocess
 import sys
 import tempfile
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from time import perf_counter, process_time
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 from urllib.parse import urlsplit
 
 import pytest
@@ -32,15 +33,11 @@ from process_tree import ENVIRONMENT, ONLY_REQUIRED_PLUGINS
 from rows import print_row
 
 from pytest_super.kernel.cell import CellResult, Outcome
+from pytest_super.model.client import GatewayModel
+from pytest_super.model.completion import Completion, Message
+from pytest_super.model.gateway_process import Gateway
 from pytest_super.session.models import GATEWAY
 from pytest_super.testing import FakeKernel
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
-
-    from pytest_super.model.client import GatewayModel
-    from pytest_super.model.completion import Completion, Message
-    from pytest_super.model.gateway_process import Gateway
 
 EARLY, LATE = 10, 200
 # A figure is the median of the step and of this many steps before and after it.

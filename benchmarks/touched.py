@@ -20,15 +20,13 @@ import re
 import subprocess
 import sys
 import tempfile
+from collections.abc import Collection, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pytest_super.store.answers import FILE, read_answers
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator
 
 Request = dict[str, Any]
 Calls = dict[str, list[Request]]

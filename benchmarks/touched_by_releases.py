@@ -16,11 +16,12 @@ import re
 import subprocess
 import sys
 import tempfile
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from agents_by_name import ANSWER_FILE, MODELS, call_of
 from model_server import serving
@@ -28,15 +29,10 @@ from process_tree import ENVIRONMENT, ONLY_REQUIRED_PLUGINS
 from rows import print_row
 
 from pytest_super.cli import main as pytest_super
-from pytest_super.comparison.asked import StoredRun, asked_trials
+from pytest_super.comparison.asked import AskedTrial, StoredRun, asked_trials
 from pytest_super.report.asked import causes_of
 from pytest_super.store.answers import AnswerStore
 from pytest_super.store.run_folder import last_results
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from pytest_super.comparison.asked import AskedTrial
 
 TASKS = {
     "prints": ["echo ready", "python3 -c 'print(6 * 7)'", "ls"],

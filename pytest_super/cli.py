@@ -5,16 +5,13 @@ from __future__ import annotations
 import argparse
 import os
 import sys
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable, Sequence
+from typing import Any
 
 from pytest_super.commands import COMMANDS, load_command
 from pytest_super.errors import SuperError
 from pytest_super.platform import obey_interrupts
 from pytest_super.words import printable
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-
 
 # As shells report a program that SIGINT has ended.
 INTERRUPTED = 130

@@ -6,11 +6,9 @@ import hashlib
 import json
 import os
 import stat
-from typing import TYPE_CHECKING, Any
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
 
 LENGTH = 32
 # Where Python keeps what it compiles, which says nothing of the code.

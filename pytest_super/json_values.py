@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from math import isfinite
-from typing import TYPE_CHECKING, Any
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
+from typing import Any
 
 
 def texts(value: Any, *, keys: bool = False) -> Iterator[str]:

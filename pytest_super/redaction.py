@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import os
 import re
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
 from urllib.parse import quote, unquote
 
 from pytest_super.json_values import texts
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
 
 # Secrets as the last word of a name: `GITHUB_PAT`, `x-api-key`.
 SECRET_WORDS = frozenset(

@@ -9,21 +9,17 @@ import io
 import json
 import posixpath
 import traceback
+from collections.abc import Callable, Sequence
 from fnmatch import fnmatch
 from hashlib import sha256
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 from pytest_super.errors import EngineError
 from pytest_super.kernel.cell import CellResult, Outcome
 from pytest_super.kernel.files import READ_LIMIT, FileEntry, FileSearch
 from pytest_super.kernel.inside.values import to_json
-from pytest_super.model.completion import Completion, Usage
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-    from pathlib import Path
-
-    from pytest_super.model.completion import Message
+from pytest_super.model.completion import Completion, Message, Usage
 
 
 class FakeClock:

@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Sequence
 
 from pytest_super.errors import SuperError
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
 
 # C0 and C1 except tab and newline, changes of direction, and characters that cannot be encoded.
 CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\ud800-\udfff\ufffe\uffff]")

@@ -4,20 +4,16 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Callable, Iterator
 from functools import cache
 from importlib.metadata import PathDistribution
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
 from pytest_super import platform
 from pytest_super.store.user_cache import cache_folder
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-    from pathlib import Path
-
-    from tests.openai_server import OpenAIServer
+from tests.openai_server import OpenAIServer
 
 # The tests start hundreds of processes. Each would compile the package again.
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)

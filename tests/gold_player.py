@@ -11,20 +11,16 @@ import ast
 import json
 import re
 import shutil
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pytest_super.tasks.loading import load_tasks
 from pytest_super.tasks.solution import read_solution
-from tests.openai_server import KEY
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
-
-    from pytest_super.tasks.task import Task
-    from tests.openai_server import Answer
+from pytest_super.tasks.task import Task
+from tests.openai_server import KEY, Answer
 
 SHIPPED = Path(__file__).parents[1] / "tasks"
 

@@ -11,10 +11,8 @@ from __future__ import annotations
 
 import json
 import re
-from typing import TYPE_CHECKING, Any
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator
+from typing import Any
 
 DONE = "data: [DONE]\n\n"
 PATHS = ("/v1/responses", "/v1/messages")

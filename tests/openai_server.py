@@ -19,18 +19,16 @@ import socket
 import struct
 import threading
 from collections import deque
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import Any, NoReturn
 
 from pytest_httpserver import HTTPServer
 from werkzeug import Request, Response
 
 from pytest_super.model.failures import Failure
 from tests import native_protocols
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
 
 KEY = "sk-a-key-that-no-message-may-hold"
 # A handler that nobody releases must not outlive its test for ever.

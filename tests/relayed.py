@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from execnet.gateway_base import BaseGateway, Popen2IO, get_execmodel
 
+from pytest_super.model.gateway_process import Gateway
 from pytest_super.model.relay import Relay, RelayedGateway
-
-if TYPE_CHECKING:
-    from pytest_super.model.gateway_process import Gateway
 
 
 def relayed(gateway: Gateway) -> RelayedGateway:

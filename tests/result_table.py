@@ -10,12 +10,9 @@ import inspect
 import re
 from itertools import pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING
 
+from pytest_super.store.result_fields import Field
 from pytest_super.store.results import TrialResult, stored_fields
-
-if TYPE_CHECKING:
-    from pytest_super.store.result_fields import Field
 
 PAGE = Path(__file__).parents[1] / "docs/reference/results.md"
 HEAD = "| field | type | meaning | shown in |\n|---|---|---|---|\n"

@@ -3,18 +3,14 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
 
 from pytest_super.store.results import TrialResult
-from pytest_super.store.run_folder import create_run
+from pytest_super.store.run_folder import RunFolder, create_run
 from pytest_super.store.trajectory import Action, Step
 from pytest_super.store.trial_folder import TrialFolder
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from pathlib import Path
-
-    from pytest_super.store.run_folder import RunFolder
 
 
 def a_result(id: str = "mean", *, accuracy: float = 1.0, **fields: Any) -> TrialResult:

@@ -9,13 +9,10 @@ import re
 import struct
 import termios
 import threading
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from typing import TYPE_CHECKING
 
 from tests.waiting import until
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 COLUMNS, ROWS = 80, 24
 # Movements to the left margin, down, up and to the right; clearing; colours; text.

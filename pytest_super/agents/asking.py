@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from pytest_super.model.completion import FilteredError
-from pytest_super.store.trajectory import Action
+from pytest_super.model.completion import Completion, FilteredError, Message
+from pytest_super.store.trajectory import Action, Step
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from pytest_super.model.completion import Completion, Message
-    from pytest_super.store.trajectory import Step
     from pytest_super.tasks.public_task import PublicTask
     from pytest_super.trial.trial import Trial
 

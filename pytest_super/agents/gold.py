@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from pytest_super.errors import SuperError
 from pytest_super.kernel.cell import Outcome
 from pytest_super.store.step_values import error_of, parse_value
+from pytest_super.store.trajectory import Step
+from pytest_super.tasks.solution import GoldCells
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from pytest_super.kernel.client import Kernel
-    from pytest_super.store.trajectory import Step
-    from pytest_super.tasks.solution import GoldCells
     from pytest_super.trial.trial import Trial
 
 GOLD = "gold"

@@ -5,17 +5,12 @@ Section 4.1 and appendix C of the paper.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
 
 from pytest_super.agents.asking import INVALID
 from pytest_super.agents.react.format import AFTER, BEFORE, render_response
 from pytest_super.store.step_values import edit_of
-from pytest_super.store.trajectory import Action
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from pytest_super.store.trajectory import Step
+from pytest_super.store.trajectory import Action, Step
 
 PRE_EXECUTED_THOUGHT = "[pre-executed by user]"
 # Characters kept from the end of the newest observation and of each earlier one.

@@ -4,19 +4,16 @@ from __future__ import annotations
 
 import importlib
 import shlex
+from collections.abc import Iterable, Iterator, Mapping
 from fnmatch import fnmatch
 from functools import lru_cache
 from itertools import pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from pytest_super.agents.imports import OwnFiles, files_of_modules, finder, with_imports
 from pytest_super.agents.registry import BUILT_IN, offered_agents
 from pytest_super.digests import digest, file_digest, files_of, source_of
 from pytest_super.tasks.task import TASK_SUFFIX
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
 
 PACKAGE = "pytest_super"
 # Bytes of a text; larger files are data of another kind.

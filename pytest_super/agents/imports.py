@@ -9,6 +9,7 @@ import ast
 import importlib.util
 import sys
 import sysconfig
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cache
 from importlib.machinery import (
     EXTENSION_SUFFIXES,
@@ -19,13 +20,9 @@ from importlib.machinery import (
     SourceFileLoader,
 )
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping
-
-    Find = Callable[[str], ModuleSpec | None]
-    """Finds a module by its name."""
+Find = Callable[[str], ModuleSpec | None]
+"""Finds a module by its name."""
 
 LOADERS = ((SourceFileLoader, SOURCE_SUFFIXES), (ExtensionFileLoader, EXTENSION_SUFFIXES))
 # Functions that import the module that their first argument names.

@@ -6,9 +6,11 @@ import importlib
 import inspect
 import sys
 import traceback
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import lru_cache, partial
 from importlib.metadata import EntryPoints, entry_points
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -16,15 +18,12 @@ import pytest
 from pytest_super.errors import SuperError
 from pytest_super.option_types import Retrieval
 from pytest_super.programs.installed.agent import Additions, InstalledAgent, InstalledProgram
+from pytest_super.trial.trial import Trial
 from pytest_super.words import did_you_mean
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-    from pathlib import Path
-
     from pytest_super.tasks.task import Task
     from pytest_super.trial.agent_run import Agent
-    from pytest_super.trial.trial import Trial
 
     Factory = Callable[[Task, "AgentSettings"], Agent]
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from functools import partial
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 from pytest_super.agents.react import agent as react
 from pytest_super.agents.react.format import ACTION_TYPES, BEFORE, WITHOUT_CONTENT
@@ -14,15 +15,9 @@ from pytest_super.store.json_lines import UNREADABLE, damage
 from pytest_super.store.published import read_history
 from pytest_super.store.results import TRIAL_FOLDER
 from pytest_super.store.step_values import edit_of, submission_of
-from pytest_super.store.trajectory import PROGRAM, TOLD, read_trajectory
+from pytest_super.store.trajectory import PROGRAM, TOLD, Action, Step, read_trajectory
 from pytest_super.trial.observation import STILL_RUNNING
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-    from pathlib import Path
-
-    from pytest_super.store.trajectory import Action, Step
-    from pytest_super.trial.trial import Trial
+from pytest_super.trial.trial import Trial
 
 # The union of all agents' actions: a trajectory does not say which agent made it.
 KNOWN = {*ACTION_TYPES, *ARGUMENTS, "read"}

@@ -3,24 +3,18 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pytest_super.agents.replay import read_steps
 from pytest_super.authoring.tries import OWN_SETTINGS
 from pytest_super.errors import SuperError
-from pytest_super.store.answers import FILE, AnswerStore, complete_lines, read_answers
+from pytest_super.store.answers import FILE, AnswerStore, TrialAnswers, complete_lines, read_answers
 from pytest_super.store.atomic_write import write_atomically
 from pytest_super.store.json_lines import disk_errors, to_line
-from pytest_super.store.results import folder_name
-from pytest_super.store.trajectory import step_to_data
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Sequence
-
-    from pytest_super.store.answers import TrialAnswers
-    from pytest_super.store.results import TrialResult
-    from pytest_super.store.trajectory import Step
+from pytest_super.store.results import TrialResult, folder_name
+from pytest_super.store.trajectory import Step, step_to_data
 
 DIRECTORY = Path(".super/fork")
 # Options that run.json has by their values, also those that came from an ini file.

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import os
 import tempfile
+from argparse import Namespace
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from pytest_super.authoring.generate.pinning import pin
 from pytest_super.authoring.generate.repositories import parse
 from pytest_super.authoring.importing.autoexperiment.tried import MISSING_MODULE
 from pytest_super.authoring.paper_proposals import (
+    Values,
     candidates,
     common,
     digests_of,
@@ -23,30 +26,21 @@ from pytest_super.authoring.paper_proposals import (
 from pytest_super.authoring.starter import write
 from pytest_super.authoring.verify.outcome import are_different
 from pytest_super.authoring.verify.papers.failures import failures_of
-from pytest_super.authoring.verify.papers.runs import UNCOMPILED, Runs, Trial, read_originals
+from pytest_super.authoring.verify.papers.runs import UNCOMPILED, Originals, Runs, Trial, read_originals
 from pytest_super.errors import SuperError
 from pytest_super.functions.side_effects import side_effects
 from pytest_super.grading.grader import heading, last_lines
 from pytest_super.kernel.providers.unpacked_image import is_folder
 from pytest_super.report.live_command import LiveCommand
+from pytest_super.session.item import ReadyKernel
 from pytest_super.sources import fetch
 from pytest_super.sources.paper import paper_text
+from pytest_super.tasks.grade import RegexValue
 from pytest_super.tasks.loading import load_tasks
-from pytest_super.tasks.paper import PaperText
-from pytest_super.tasks.task import TASK_SUFFIX, Repository
+from pytest_super.tasks.paper import Experiment, PaperText
+from pytest_super.tasks.task import TASK_SUFFIX, Repository, Task
 from pytest_super.tasks.yaml_writer import to_yaml
 from pytest_super.words import counted, printable_line
-
-if TYPE_CHECKING:
-    from argparse import Namespace
-    from collections.abc import Callable, Iterator, Sequence
-
-    from pytest_super.authoring.paper_proposals import Values
-    from pytest_super.authoring.verify.papers.runs import Originals
-    from pytest_super.session.item import ReadyKernel
-    from pytest_super.tasks.grade import RegexValue
-    from pytest_super.tasks.paper import Experiment
-    from pytest_super.tasks.task import Task
 
 # Before a field, and in place of one that is not known.
 COMMENTS = {

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import posixpath
 import re
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any, NamedTuple
+from pathlib import Path
+from typing import Any, NamedTuple
 
 from pydantic import ValidationError
 
@@ -16,7 +18,7 @@ from pytest_super.authoring.verify.papers.variations import read
 from pytest_super.authoring.verify.texts import Text
 from pytest_super.errors import SuperError
 from pytest_super.functions.definitions import definitions
-from pytest_super.functions.masking import mask_file
+from pytest_super.functions.masking import MaskedFunction, mask_file
 from pytest_super.functions.names import SEPARATOR
 from pytest_super.functions.repository import masked_files
 from pytest_super.functions.source import PythonSource, SourceError
@@ -27,14 +29,8 @@ from pytest_super.sources.paper import REDACTED
 from pytest_super.tasks.grade import RegexValue
 from pytest_super.tasks.yaml_writer import Flow
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
-    from pathlib import Path
-
-    from pytest_super.functions.masking import MaskedFunction
-
-    Values = dict[str, list[float]]
-    """The numbers of an experiment by name, one for each run."""
+Values = dict[str, list[float]]
+"""The numbers of an experiment by name, one for each run."""
 
 # `name: 0.5`, `name = [tensor(0.5)]`, `"name": 0.5`, but not `loop.py:40: UserWarning: 3`. Times, dates,
 # `nan` and `1,234.5` match too, and are dropped later: without that, a part of them would be a value.

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any, NamedTuple
+from pathlib import Path
+from typing import Any, NamedTuple
 
 from pytest_super.errors import SuperError
 from pytest_super.reading import read_bytes
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 class Row(NamedTuple):

@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Collection, Mapping
+from pathlib import Path
 
 from pytest_super.errors import SuperError
 from pytest_super.session.comparability import has_conditions_of
 from pytest_super.store.json_lines import UNREADABLE, damage
+from pytest_super.store.results import TrialResult
 from pytest_super.store.run_folder import last_results
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping
-    from pathlib import Path
-
-    from pytest_super.store.results import TrialResult
-    from pytest_super.tasks.task import Task
+from pytest_super.tasks.task import Task
 
 
 def stored_trials(run: Path, names: Collection[str]) -> list[TrialResult]:

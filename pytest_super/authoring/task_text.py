@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 from pytest_super.errors import TaskFileError
 from pytest_super.tasks.loading import load_tasks
 from pytest_super.tasks.yaml_writer import to_yaml
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 def task_text(fields: dict[str, Any], path: Path) -> str:

@@ -6,17 +6,15 @@ import json
 import os
 import subprocess
 import sys
+from collections.abc import Mapping, Sequence
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pytest_super.errors import SuperError
 from pytest_super.store.atomic_write import write_atomically
 from pytest_super.store.json_lines import disk_errors
 from pytest_super.store.run_folder import last_results
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
 
 VARIABLE = "SUPER_TRIES"
 """Names a JSON file with what is tried of each task by its id, that of epoch 1 first."""

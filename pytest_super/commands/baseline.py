@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from argparse import ArgumentParser, Namespace
 from contextlib import suppress
 from datetime import date
 from pathlib import Path
@@ -15,8 +16,6 @@ from pytest_super.statistics import require_scipy
 from pytest_super.words import counted, named, one_line
 
 if TYPE_CHECKING:
-    from argparse import ArgumentParser, Namespace
-
     from pytest_super.comparison.side import Side
 
 # So many tasks are named.

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import sys
+from argparse import ArgumentParser, Namespace
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -10,9 +12,6 @@ from pytest_super.commands.stored_run import add_run, run_of
 from pytest_super.words import printable_line
 
 if TYPE_CHECKING:
-    from argparse import ArgumentParser, Namespace
-    from collections.abc import Iterator
-
     from pytest_super.report.export.trials import StoredTrials
 
 HELP = "write a run in the form of another tool"

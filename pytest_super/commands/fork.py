@@ -4,17 +4,13 @@ from __future__ import annotations
 
 import os
 import sys
-from typing import TYPE_CHECKING
+from argparse import ArgumentParser, Namespace
+from pathlib import Path
 
 from pytest_super.commands.stored_run import add_run, run_of
 from pytest_super.commands.task_files import TASKS, add_tasks, known_tasks
 from pytest_super.errors import SuperError
-
-if TYPE_CHECKING:
-    from argparse import ArgumentParser, Namespace
-    from pathlib import Path
-
-    from pytest_super.store.results import TrialResult
+from pytest_super.store.results import TrialResult
 
 HELP = "go on from a step of a stored trial with today's agent"
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+from argparse import ArgumentParser, Namespace
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -15,9 +17,6 @@ from pytest_super.report.live_command import LiveCommand
 from pytest_super.words import did_you_mean
 
 if TYPE_CHECKING:
-    from argparse import ArgumentParser, Namespace
-    from collections.abc import Callable
-
     from pytest_super.programs.installed.agent import InstalledAgent
 
 HELP = "build the kernel image that containers run, or print its name"

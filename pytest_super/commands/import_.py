@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from argparse import ArgumentParser, Namespace
+from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -16,9 +18,6 @@ from pytest_super.kernel.providers.docker.engine import SUPER_IMAGE
 from pytest_super.option_types import amount
 
 if TYPE_CHECKING:
-    from argparse import ArgumentParser, Namespace
-    from collections.abc import Callable, Sequence
-
     from pytest_super.tasks.task import Task
 
 HELP = "make task files from published data"

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import sys
+from argparse import ArgumentParser, Namespace
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -18,18 +20,14 @@ from pytest_super.errors import SuperError
 from pytest_super.report.live_command import LiveCommand
 from pytest_super.tasks.fields import legal_id
 from pytest_super.tasks.loading import load_tasks
-from pytest_super.tasks.solution import answer_index, cells_of, solution_cells
+from pytest_super.tasks.solution import SolutionCell, answer_index, cells_of, solution_cells
 from pytest_super.tasks.subproblems import DerivedTask
+from pytest_super.tasks.task import Task
 from pytest_super.words import printable_line
 
 if TYPE_CHECKING:
-    from argparse import ArgumentParser, Namespace
-    from collections.abc import Callable, Sequence
-
     from pytest_super.kernel.client import Kernel
     from pytest_super.session.item import ReadyKernel
-    from pytest_super.tasks.solution import SolutionCell
-    from pytest_super.tasks.task import Task
 
 HELP = "mask parts of a solution (propose or prove sub-problems), or functions of a folder"
 

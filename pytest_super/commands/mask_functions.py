@@ -2,23 +2,19 @@
 
 from __future__ import annotations
 
+from argparse import ArgumentParser, Namespace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pytest_super.commands.json_file import write_json
 from pytest_super.errors import SuperError
-from pytest_super.functions.leaks import find_leaks, gold_of
+from pytest_super.functions.edits import Docstrings
+from pytest_super.functions.leaks import Leak, find_leaks, gold_of
+from pytest_super.functions.masking import MaskedFunction
 from pytest_super.functions.names import SEPARATOR
 from pytest_super.functions.repository import mask_functions
 from pytest_super.store.json_lines import read_json
 from pytest_super.words import counted, printable_line
-
-if TYPE_CHECKING:
-    from argparse import ArgumentParser, Namespace
-
-    from pytest_super.functions.edits import Docstrings
-    from pytest_super.functions.leaks import Leak
-    from pytest_super.functions.masking import MaskedFunction
 
 
 def add_function_arguments(parser: ArgumentParser) -> None:

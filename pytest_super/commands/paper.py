@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
+from argparse import ArgumentParser, Namespace
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from pytest_super.commands.sandboxes import add_sandbox_arguments, kernel_starter
 from pytest_super.option_types import amount
-
-if TYPE_CHECKING:
-    from argparse import ArgumentParser, Namespace
 
 HELP = "write a first task file for the code of a paper, with the values that it yields"
 # Each with its help; they can be repeated.

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from argparse import ArgumentParser, Namespace
+from argparse import ArgumentParser, Namespace
 
 # With names that begin with `super-`.
 PASSED_ON = {

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from argparse import ArgumentParser, Namespace
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -14,9 +16,6 @@ from pytest_super.errors import SuperError
 from pytest_super.store.stored_runs import find_path
 
 if TYPE_CHECKING:
-    from argparse import ArgumentParser, Namespace
-    from collections.abc import Callable, Collection, Mapping, Sequence
-
     from pytest_super.authoring.rescore.regrading import Regraded
     from pytest_super.authoring.rescore.scores import Rescored
     from pytest_super.authoring.rescore.trials import StoredTrial

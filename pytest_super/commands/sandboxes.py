@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import sys
+from argparse import ArgumentParser, Namespace, _ArgumentGroup
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -11,9 +13,6 @@ from typing import TYPE_CHECKING
 from pytest_super.errors import SuperError
 
 if TYPE_CHECKING:
-    from argparse import ArgumentParser, Namespace, _ArgumentGroup
-    from collections.abc import Callable, Mapping
-
     from pytest_super.session.item import ReadyKernel
     from pytest_super.tasks.task import Task
 

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
+from argparse import ArgumentParser, Namespace
 from pathlib import Path
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from argparse import ArgumentParser, Namespace
 
 RUNS = Path(".super")
 NAMES = "latest, an id, or the path of a run"

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
+from argparse import ArgumentParser
+from collections.abc import Collection, Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pytest_super.errors import SuperError, TaskFileError
 
 if TYPE_CHECKING:
-    from argparse import ArgumentParser
-    from collections.abc import Collection, Iterable
-
     from pytest_super.tasks.task import Task
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from argparse import ArgumentParser, Namespace
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pytest_super.commands.task_files import add_paths, valid_tasks
@@ -9,9 +11,6 @@ from pytest_super.errors import TaskFileError
 from pytest_super.words import counted, printable, printable_line
 
 if TYPE_CHECKING:
-    from argparse import ArgumentParser, Namespace
-    from collections.abc import Iterator
-
     from pytest_super.tasks.task import Task
 
 HELP = "check task files; no agent is run"

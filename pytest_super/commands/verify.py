@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from argparse import Namespace
+from argparse import ArgumentParser, Namespace
+from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -16,9 +17,6 @@ from pytest_super.commands.task_files import add_paths, valid_tasks
 from pytest_super.options import SETS
 
 if TYPE_CHECKING:
-    from argparse import ArgumentParser
-    from collections.abc import Sequence
-
     from pytest_super.tasks.task import Task
 
 HELP = "find tasks that fail with their own solution, are flaky, or leak their answer"

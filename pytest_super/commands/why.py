@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import shutil
-from typing import TYPE_CHECKING
+from argparse import ArgumentParser, Namespace
 
 from pytest_super.commands.pytest_options import add_pytest_options, pytest_options
 from pytest_super.commands.stored_run import add_run, run_of
 from pytest_super.commands.task_files import TASKS, add_tasks, known_tasks
 from pytest_super.errors import SuperError
-
-if TYPE_CHECKING:
-    from argparse import ArgumentParser, Namespace
 
 HELP = "find the steps at which unsolved trials lost their tasks, or the bodies that are wrong"
 

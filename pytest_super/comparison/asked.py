@@ -3,20 +3,15 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, NamedTuple
+from pathlib import Path
+from typing import NamedTuple
 
 from pytest_super.model.failures import RETRIED
 from pytest_super.model.request_difference import RequestDifference, first_difference, nearest
-from pytest_super.store.answers import FILE, AnswerStore, TrialAnswers, read_answers
-from pytest_super.store.results import epoch_name, folder_name
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-    from pathlib import Path
-
-    from pytest_super.store.answers import RecordedCall
-    from pytest_super.store.results import TrialResult
+from pytest_super.store.answers import FILE, AnswerStore, RecordedCall, TrialAnswers, read_answers
+from pytest_super.store.results import TrialResult, epoch_name, folder_name
 
 # Requests that a trial makes more or less often than its counterpart.
 MORE, FEWER = "one more call", "one call less"

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import json
 from dataclasses import asdict, fields
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 from pytest_super.comparison.side import Side, TaskTrials, date_of, side_of_run
 from pytest_super.errors import SuperError
 from pytest_super.store.atomic_write import write_atomically
 from pytest_super.store.json_lines import UNREADABLE, damage, disk_errors, read_json
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 FORMAT = 2
 # Digits of means that nobody decides by, so that a file changes only where something did.

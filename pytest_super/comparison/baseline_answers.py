@@ -7,10 +7,11 @@ from __future__ import annotations
 
 import json
 import zipfile
+from collections.abc import Collection, Mapping
 from contextlib import suppress
-from typing import TYPE_CHECKING
+from pathlib import Path
 
-from pytest_super.comparison.side import trials_by_task
+from pytest_super.comparison.side import Side, trials_by_task
 from pytest_super.errors import SuperError
 from pytest_super.reading import read_bytes
 from pytest_super.store.answers import BROKEN, FILE, AnswerStore
@@ -18,13 +19,6 @@ from pytest_super.store.atomic_write import replacing
 from pytest_super.store.json_lines import disk_errors
 from pytest_super.store.results import folder_name
 from pytest_super.store.run_folder import last_results
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping
-    from pathlib import Path
-
-    from pytest_super.comparison.side import Side
-
 
 PACKED = zipfile.ZIP_DEFLATED
 

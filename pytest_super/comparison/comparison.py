@@ -2,28 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
 from statistics import fmean
-from typing import TYPE_CHECKING
 
 from pytest_super.comparison.errors import with_errors
 from pytest_super.comparison.matching import why_left_out
 from pytest_super.comparison.never_solved import with_stand_ins
 from pytest_super.comparison.over_time import age_of
 from pytest_super.comparison.pairing import is_coupled, pair_of
-from pytest_super.comparison.rule import Rule, by_look, overall, risk_of
+from pytest_super.comparison.rule import Confidence, Rule, by_look, overall, risk_of
+from pytest_super.comparison.side import Side, TaskTrials
 from pytest_super.errors import SuperError
 from pytest_super.statistics.baseline import standard_error
+from pytest_super.statistics.bounds import Difference
 from pytest_super.statistics.decision import CANNOT_TELL, Verdict, epochs_to_decide, is_refused
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from pytest_super.comparison.rule import Confidence
-    from pytest_super.comparison.side import Side, TaskTrials
-    from pytest_super.statistics.bounds import Difference
-    from pytest_super.statistics.samples import Pair
+from pytest_super.statistics.samples import Pair
 
 # The numbers of epochs of a baseline that are tried for an advice.
 LONGER_BASELINES = (10, 20, 50, 100)

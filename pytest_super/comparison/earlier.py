@@ -5,22 +5,19 @@ So running a failed job again until it passes is not a way to pass.
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 from pytest_super.digests import digest
 from pytest_super.statistics.errors import decide_nothing
 from pytest_super.store.checked import checked_result
 from pytest_super.store.json_lines import UNREADABLE, read_json
+from pytest_super.store.results import TrialResult
 from pytest_super.store.run_folder import last_reruns, stored_results
 from pytest_super.store.stored_runs import run_folders
 from pytest_super.store.verdict import was_compared
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-    from pathlib import Path
-
-    from pytest_super.store.results import TrialResult
 
 
 @dataclass(frozen=True, kw_only=True)

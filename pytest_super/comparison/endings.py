@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from math import sqrt
 from typing import TYPE_CHECKING
 
-from pytest_super.comparison.side import summed
+from pytest_super.comparison.side import TaskTrials, summed
 
 if TYPE_CHECKING:
-    from collections import Counter
-
     from pytest_super.comparison.comparison import Comparison
-    from pytest_super.comparison.side import TaskTrials
 
 Shares = list[tuple[str, float, float]]
 """Of both sides' trials, by what they have in common."""

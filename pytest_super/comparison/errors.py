@@ -6,6 +6,7 @@ Errors need not hit all tasks alike: those that hit only trials that would have 
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -14,8 +15,6 @@ from pytest_super.comparison.pairing import is_coupled, pair_of
 from pytest_super.statistics.samples import Pair
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
     from pytest_super.comparison.side import Side
 
 

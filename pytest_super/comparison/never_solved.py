@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -10,8 +11,6 @@ from pytest_super.digests import digest
 from pytest_super.statistics.never_solved import never_solved
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from pytest_super.comparison.side import Side, TaskTrials
 
 # One of so many agents is tried on all tasks.

@@ -3,21 +3,16 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from datetime import date
-from typing import TYPE_CHECKING
 
-from pytest_super.comparison.side import summed
+from pytest_super.comparison.side import Side, TaskTrials, summed
 from pytest_super.digests import digest
 from pytest_super.errors import SuperError
 from pytest_super.statistics.baseline import DRIFT, MOST_OF_MARGIN, chance_of_no_drift, standard_error
 from pytest_super.statistics.difference import difference
 from pytest_super.statistics.samples import Pair
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-
-    from pytest_super.comparison.side import Side, TaskTrials
 
 # In so many days a provider can have replaced the model behind a name.
 MOST_DAYS = 90

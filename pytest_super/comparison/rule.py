@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from math import inf
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TypeAlias
 
 from pytest_super.statistics.bounds import LEVEL, Difference
 from pytest_super.statistics.decision import (
@@ -16,11 +17,7 @@ from pytest_super.statistics.decision import (
     verdict,
 )
 from pytest_super.statistics.difference import difference
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
-
-    from pytest_super.statistics.samples import Pair
+from pytest_super.statistics.samples import Pair
 
 Confidence: TypeAlias = "Callable[[str, int], float]"
 """How sure each one-sided bound of a set must be, if so many sets share the error."""

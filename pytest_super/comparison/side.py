@@ -3,22 +3,19 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import date
+from pathlib import Path
 from statistics import fmean
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pytest_super.errors import SuperError
 from pytest_super.metrics.numbers import is_number
 from pytest_super.statistics.errors import decide_nothing
 from pytest_super.store.json_lines import UNREADABLE, damage, read_json
+from pytest_super.store.results import TrialResult
 from pytest_super.store.run_folder import last_results
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Sequence
-    from pathlib import Path
-
-    from pytest_super.store.results import TrialResult
 
 
 @dataclass(frozen=True, kw_only=True)

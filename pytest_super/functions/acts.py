@@ -6,18 +6,16 @@ And the constants in it. All of it is read from the syntax tree, without running
 from __future__ import annotations
 
 import ast
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from importlib import import_module
 from pathlib import PurePosixPath
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from pytest_super.functions.defining import flat
 from pytest_super.functions.definitions import definitions, find
 from pytest_super.functions.source import PythonSource, codec, parsed
 from pytest_super.functions.splicing import ENCODINGS
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
 
 # What graders and experiments compute with. Only what a module has is replaced: `time.clock = …` repairs code
 # of an older Python.

@@ -10,8 +10,9 @@ import resource
 import subprocess
 import sys
 import warnings
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest_super
 from pytest_super.errors import InfrastructureError
@@ -19,9 +20,6 @@ from pytest_super.functions.acts import Act, Acts, acts
 from pytest_super.functions.definitions import definitions, find
 from pytest_super.functions.source import PythonSource, SourceError
 from pytest_super.functions.splicing import Spliced, spliced
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
 
 MEBIBYTE = 2**20
 MEMORY = 512 * MEBIBYTE

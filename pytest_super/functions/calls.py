@@ -8,16 +8,14 @@ from __future__ import annotations
 
 import ast
 from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
-from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+from pathlib import Path
+from typing import NamedTuple, TypeAlias
 
 from pytest_super.functions.definitions import definitions
 from pytest_super.functions.names import SEPARATOR
 from pytest_super.functions.source import PythonSource, SourceError
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
-    from pathlib import Path
 
 Uses: TypeAlias = "dict[str, set[str]]"
 """Names that functions use, by the functions' targets."""

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import ast
-from typing import TYPE_CHECKING, Any, TypeAlias
+from collections.abc import Mapping, Sequence
+from typing import Any, TypeAlias
 
+from pytest_super.functions.definitions import Function
+from pytest_super.functions.regions import Region
 from pytest_super.functions.spans import begin_line
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from pytest_super.functions.definitions import Function
-    from pytest_super.functions.regions import Region
 
 Lists: TypeAlias = "dict[tuple[int, str], list[Any]]"
 """Lists of a tree that are expected to be others, by the node's `id` and the field's name."""

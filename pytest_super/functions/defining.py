@@ -5,16 +5,11 @@ from __future__ import annotations
 import ast
 import builtins
 import symtable
+from collections.abc import Collection, Container, Iterable, Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from pytest_super.functions.definitions import Function
-from pytest_super.functions.source import SourceError, why_unreadable
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Container, Iterable, Iterator
-
-    from pytest_super.functions.source import PythonSource
+from pytest_super.functions.source import PythonSource, SourceError, why_unreadable
 
 Import = ast.Import | ast.ImportFrom
 HARMLESS = (

@@ -4,16 +4,12 @@ from __future__ import annotations
 
 import ast
 from collections import Counter
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TypeAlias
 
-from pytest_super.functions.source import SourceError
+from pytest_super.functions.source import PythonSource, SourceError
 from pytest_super.words import did_you_mean
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    from pytest_super.functions.source import PythonSource
 
 Function: TypeAlias = ast.FunctionDef | ast.AsyncFunctionDef
 OVERLOADS = {"overload", "_overload_method"}

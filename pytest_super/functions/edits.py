@@ -4,19 +4,13 @@ from __future__ import annotations
 
 import ast
 import textwrap
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Literal, NamedTuple, TypeAlias
 
-from pytest_super.functions.source import SourceError
-from pytest_super.functions.spans import indent_of, leading, parts_of
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
-
-    from pytest_super.functions.definitions import Definition, Function
-    from pytest_super.functions.regions import Region
-    from pytest_super.functions.source import PythonSource
-    from pytest_super.functions.spans import Place
+from pytest_super.functions.definitions import Definition, Function
+from pytest_super.functions.regions import Region
+from pytest_super.functions.source import PythonSource, SourceError
+from pytest_super.functions.spans import Place, indent_of, leading, parts_of
 
 Docstrings: TypeAlias = Literal["keep", "drop"] | Mapping[str, str]
 """What happens to the docstrings of masked functions; a mapping has the new ones by target."""

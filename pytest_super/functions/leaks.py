@@ -9,18 +9,15 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
+from collections.abc import Iterable, Iterator
 from difflib import SequenceMatcher
-from pathlib import PurePosixPath
-from typing import TYPE_CHECKING, Any, NamedTuple
+from pathlib import Path, PurePosixPath
+from typing import Any, NamedTuple
 
 from pytest_super.functions.definitions import definitions
 from pytest_super.functions.source import PythonSource, SourceError
 from pytest_super.functions.spans import body_text
 from pytest_super.words import named
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
-    from pathlib import Path
 
 # Two bodies are alike from this portion of equal tokens on. Shorter ones are alike by chance.
 ALIKE, FEWEST_TOKENS = 0.75, 20

@@ -3,25 +3,20 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING, NamedTuple
 
-from pytest_super.functions.comparison import are_equal, expect_in_place
-from pytest_super.functions.definitions import definitions, find
-from pytest_super.functions.edits import applied, body_edit, quoted, region_edit
-from pytest_super.functions.regions import find_region
+from pytest_super.functions.comparison import Lists, are_equal, expect_in_place
+from pytest_super.functions.definitions import Definition, definitions, find
+from pytest_super.functions.edits import Docstrings, Edit, Stub, applied, body_edit, quoted, region_edit
+from pytest_super.functions.regions import Region, find_region
 from pytest_super.functions.source import PythonSource, SourceError, parsed
 from pytest_super.functions.spans import begin_line, body_text, docstring_of
 
 if TYPE_CHECKING:
     import ast
-    from collections.abc import Iterable, Sequence
-
-    from pytest_super.functions.comparison import Lists
-    from pytest_super.functions.definitions import Definition
-    from pytest_super.functions.edits import Docstrings, Edit, Stub
-    from pytest_super.functions.regions import Region
 
 
 @dataclass(frozen=True)

@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Iterable, Mapping
 from pathlib import PurePosixPath
-from typing import TYPE_CHECKING
 
 from pytest_super.errors import SuperError
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
 
 SEPARATOR = "::"
 

@@ -5,18 +5,13 @@ from __future__ import annotations
 import io
 import re
 import tokenize
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
-from pytest_super.functions.source import SourceError
+from pytest_super.functions.definitions import Definition
+from pytest_super.functions.source import PythonSource, SourceError
 from pytest_super.functions.spans import last_line
 from pytest_super.words import did_you_mean
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    from pytest_super.functions.definitions import Definition
-    from pytest_super.functions.source import PythonSource
 
 # The folding marks that editors know.
 _BEGIN, _END = re.compile(r"#\s*region\s+(.+?)\s*$"), re.compile(r"#\s*endregion\b")

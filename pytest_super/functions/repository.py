@@ -4,21 +4,16 @@ from __future__ import annotations
 
 import os
 import shutil
-from typing import TYPE_CHECKING
+from collections.abc import Iterable
+from pathlib import Path
 
 from pytest_super.errors import SuperError
-from pytest_super.functions.masking import mask_file
+from pytest_super.functions.edits import Docstrings, Stub
+from pytest_super.functions.masking import MaskedFile, mask_file
 from pytest_super.functions.names import by_file, of_file
 from pytest_super.functions.source import PythonSource
 from pytest_super.reading import read_bytes
 from pytest_super.words import did_you_mean
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-    from pathlib import Path
-
-    from pytest_super.functions.edits import Docstrings, Stub
-    from pytest_super.functions.masking import MaskedFile
 
 
 def mask_functions(

@@ -4,18 +4,13 @@ from __future__ import annotations
 
 import ast
 from collections import Counter
+from collections.abc import Collection, Iterator
 from contextlib import suppress
-from typing import TYPE_CHECKING
+from pathlib import Path
 
-from pytest_super.functions.definitions import definitions, find
+from pytest_super.functions.definitions import Function, definitions, find
 from pytest_super.functions.names import SEPARATOR
 from pytest_super.functions.source import PythonSource, SourceError
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator
-    from pathlib import Path
-
-    from pytest_super.functions.definitions import Function
 
 
 def side_effects(folder: Path, targets: Collection[str]) -> dict[str, list[str]]:

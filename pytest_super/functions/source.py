@@ -10,14 +10,11 @@ import sys
 import threading
 import tokenize
 import warnings
+from collections.abc import Container
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING
 
 from pytest_super.errors import SuperError
-
-if TYPE_CHECKING:
-    from collections.abc import Container
 
 # Python ends lines at these only; `str.splitlines` also does at form feeds and other separators.
 _LINE = re.compile(r"[^\r\n]*(?:\r\n|\r|\n)|[^\r\n]+")

@@ -3,14 +3,10 @@
 from __future__ import annotations
 
 import ast
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
-from pytest_super.functions.definitions import last_name
-from pytest_super.functions.source import SourceError
-
-if TYPE_CHECKING:
-    from pytest_super.functions.definitions import Definition, Function
-    from pytest_super.functions.source import PythonSource
+from pytest_super.functions.definitions import Definition, Function, last_name
+from pytest_super.functions.source import PythonSource, SourceError
 
 
 class Place(NamedTuple):

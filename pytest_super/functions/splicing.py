@@ -5,15 +5,17 @@ their own ones with probes, which tell that they were executed.
 from __future__ import annotations
 
 import ast
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple
 
 from pytest_super.functions.additions import Additions
-from pytest_super.functions.comparison import are_equal, expect_in_place, inside_of
-from pytest_super.functions.definitions import definitions, find, plain_name
+from pytest_super.functions.comparison import Lists, are_equal, expect_in_place, inside_of
+from pytest_super.functions.definitions import Definition, definitions, find, plain_name
 from pytest_super.functions.edits import Edit, applied, as_ended, indented, kept_line, with_ends
 from pytest_super.functions.regions import find_region
 from pytest_super.functions.source import PythonSource, SourceError, codec, parsed
 from pytest_super.functions.spans import (
+    Parts,
     Place,
     begin_of,
     first_line,
@@ -22,13 +24,6 @@ from pytest_super.functions.spans import (
     parts_of_any,
     statements_of,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
-
-    from pytest_super.functions.comparison import Lists
-    from pytest_super.functions.definitions import Definition
-    from pytest_super.functions.spans import Parts
 
 ENCODINGS = frozenset(map(codec, ("utf-8", "utf-8-sig", "ascii", "latin-1")))
 

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
-if TYPE_CHECKING:
-    from collections.abc import Collection, Sequence
-
-    from pytest_super.store.results import TrialResult
+from pytest_super.store.results import TrialResult
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -6,17 +6,19 @@ Only loaded by a run with a baseline, because what it imports is heavy.
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache, partial
 from math import fsum
 from typing import TYPE_CHECKING, Any
 
-from pytest_super.comparison.comparison import compare
+from pytest_super.comparison.comparison import Comparison, compare
 from pytest_super.comparison.earlier import EarlierRuns
 from pytest_super.comparison.never_solved import never_solved_of
-from pytest_super.comparison.rule import by_look
-from pytest_super.comparison.side import side_of
+from pytest_super.comparison.rule import Confidence, by_look
+from pytest_super.comparison.side import Side, TaskTrials, side_of
 from pytest_super.errors import SuperError
+from pytest_super.gates import Selected
 from pytest_super.gates.wording import (
     CANNOT_TELL,
     FAILED,
@@ -27,19 +29,12 @@ from pytest_super.gates.wording import (
     decided_lines,
 )
 from pytest_super.statistics import decision
-from pytest_super.statistics.epochs import schedule
+from pytest_super.statistics.epochs import Schedule, schedule
+from pytest_super.store.results import TrialResult
 from pytest_super.words import counted, one_line
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-
-    from pytest_super.comparison.comparison import Comparison
-    from pytest_super.comparison.rule import Confidence
-    from pytest_super.comparison.side import Side, TaskTrials
-    from pytest_super.gates import Selected
     from pytest_super.option_types import Epochs
-    from pytest_super.statistics.epochs import Schedule
-    from pytest_super.store.results import TrialResult
 
 # Of the margin, what tasks that are not run can hide at most.
 MOST_HIDDEN = 1 / 5

@@ -3,22 +3,18 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from pytest_super.errors import SuperError
 from pytest_super.gates import wording
 from pytest_super.gates.figures import Figure, can_have, figure_of, mean_figure
 from pytest_super.gates.wording import CANNOT_TELL, FAILED, PASSED
+from pytest_super.metrics import Metric
 from pytest_super.metrics.accuracy import ACCURACY
 from pytest_super.option_types import number
 from pytest_super.statistics.errors import ROUNDING
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from pytest_super.metrics import Metric
-    from pytest_super.store.results import TrialResult
+from pytest_super.store.results import TrialResult
 
 _NAMED = re.compile(r"(?P<name>[^:<]*)(?P<sign>[:<])(?P<bound>.*)", re.DOTALL)
 

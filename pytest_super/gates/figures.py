@@ -2,22 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING
 
 from pytest_super.errors import SuperError
 from pytest_super.gates.wording import TOO_MANY_ERRORS
+from pytest_super.metrics import Metric
 from pytest_super.statistics.averages import OfTask, task_mean, weighted_mean
 from pytest_super.statistics.errors import MAX_ERRORS, are_too_many
+from pytest_super.store.results import TrialResult
+from pytest_super.tasks.task import Task
 from pytest_super.words import did_you_mean
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Sequence
-
-    from pytest_super.metrics import Metric
-    from pytest_super.store.results import TrialResult
-    from pytest_super.tasks.task import Task
 
 
 def without_interrupted(results: Iterable[TrialResult]) -> list[TrialResult]:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 from pytest_super.errors import SuperError
 from pytest_super.gates import wording
@@ -11,13 +12,8 @@ from pytest_super.gates.wording import FAILED, PASSED
 from pytest_super.option_types import share
 from pytest_super.reading import read_text
 from pytest_super.statistics.errors import ROUNDING
+from pytest_super.store.results import TrialResult
 from pytest_super.words import named
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
-    from pathlib import Path
-
-    from pytest_super.store.results import TrialResult
 
 # So many tasks are named in the verdict.
 MOST_NAMED = 5

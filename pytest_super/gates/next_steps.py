@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import shlex
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from math import fsum
 from typing import TYPE_CHECKING
 
+from pytest_super.comparison.side import Side
 from pytest_super.gates.wording import (
     BASELINE_AGAIN,
     CANNOT_TELL,
@@ -24,10 +26,7 @@ from pytest_super.option_types import LEAST_EPOCHS, Epochs
 from pytest_super.words import counted, dollars
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Iterator, Sequence
-
     from pytest_super.comparison.comparison import ComparedTask, Comparison, SetComparison
-    from pytest_super.comparison.side import Side
 
 
 def compared_lines(comparison: Comparison) -> Iterator[str]:

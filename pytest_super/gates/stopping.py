@@ -7,19 +7,15 @@ soon.
 
 from __future__ import annotations
 
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
 from math import inf
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from pytest_super.gates import Gate
 from pytest_super.gates.figures import why_invalid
-from pytest_super.store.results import task_and_epoch
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Sequence
-
-    from pytest_super.gates import Gate
-    from pytest_super.metrics import Metric
-    from pytest_super.store.results import TrialResult
+from pytest_super.metrics import Metric
+from pytest_super.store.results import TrialResult, task_and_epoch
 
 # More tokens than any trial uses.
 MOST_TOKENS = 10**15

@@ -5,9 +5,11 @@ The exit status and all reports are readings of the verdict.
 
 from __future__ import annotations
 
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
+from pytest_super.gates import Gate, Selected
 from pytest_super.gates.figures import why_invalid
 from pytest_super.gates.stopping import are_settled
 from pytest_super.gates.wording import (
@@ -21,16 +23,13 @@ from pytest_super.gates.wording import (
     OPEN,
     WORST_FIRST,
 )
+from pytest_super.metrics import Metric
+from pytest_super.store.results import TrialResult
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Mapping, Sequence
-
     from pytest_super.comparison.comparison import Comparison, SetComparison
-    from pytest_super.gates import Gate, Selected
     from pytest_super.gates.baseline import BaselineGate
-    from pytest_super.metrics import Metric
     from pytest_super.option_types import Epochs
-    from pytest_super.store.results import TrialResult
 
 
 @dataclass(frozen=True)

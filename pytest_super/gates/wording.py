@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
 from pytest_super.comparison.endings import changed_stops
@@ -9,8 +10,6 @@ from pytest_super.statistics.errors import MAX_ERRORS
 from pytest_super.words import counted, named
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-
     from pytest_super.comparison.comparison import Comparison, SetComparison
     from pytest_super.statistics import decision
 

@@ -3,22 +3,18 @@
 from __future__ import annotations
 
 import tarfile
+from collections.abc import Iterable, Mapping
 from itertools import islice
-from typing import TYPE_CHECKING, NamedTuple
+from pathlib import Path
+from typing import NamedTuple
 
 from pytest_super.errors import InfrastructureError
+from pytest_super.functions.acts import Acts
 from pytest_super.functions.bounded import acts_of, refuse_too_large
 from pytest_super.functions.source import SourceError
-from pytest_super.grading.collected import content, contents, inside
+from pytest_super.grading.collected import Collected, Files, content, contents, inside
+from pytest_super.kernel.client import Kernel
 from pytest_super.store.json_lines import disk_errors
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
-    from pathlib import Path
-
-    from pytest_super.functions.acts import Acts
-    from pytest_super.grading.collected import Collected, Files
-    from pytest_super.kernel.client import Kernel
 
 # Each takes a process.
 MOST_FILES = 20

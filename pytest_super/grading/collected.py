@@ -6,27 +6,21 @@ import errno
 import hashlib
 import io
 import tarfile
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import islice
-from pathlib import PurePosixPath
-from typing import TYPE_CHECKING, Any
+from pathlib import Path, PurePosixPath
+from typing import Any
 
 from pytest_super.kernel.cell import SandboxLostError
-from pytest_super.kernel.files import READ_LIMIT, FileDigest
+from pytest_super.kernel.client import Kernel
+from pytest_super.kernel.files import READ_LIMIT, Digests, FileDigest
 from pytest_super.reading import open_regular
 from pytest_super.store.json_lines import disk_errors
-from pytest_super.tasks.grade import EVERYTHING
+from pytest_super.tasks.grade import EVERYTHING, Grade
 
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
-    from pathlib import Path
-
-    from pytest_super.kernel.client import Kernel
-    from pytest_super.kernel.files import Digests
-    from pytest_super.tasks.grade import Grade
-
-    Files = Mapping[str, FileDigest]
-    """Regular files of a sandbox by their paths: relative to its working directory, or absolute."""
+Files = Mapping[str, FileDigest]
+"""Regular files of a sandbox by their paths: relative to its working directory, or absolute."""
 
 MOST_FILES = 10_000
 MOST_BYTES = READ_LIMIT

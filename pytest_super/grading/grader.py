@@ -7,27 +7,22 @@ import re
 import shlex
 import tarfile
 import tempfile
+from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
-from typing import TYPE_CHECKING
+from typing import Self
 
 from pytest_super.errors import InfrastructureError
-from pytest_super.grading.collected import add_file, files_at, inside, paths_of, placed
+from pytest_super.grading.collected import Collected, add_file, files_at, inside, paths_of, placed
 from pytest_super.grading.values import CommandRun, values_of
 from pytest_super.kernel.cell import SandboxLostError
+from pytest_super.kernel.client import Kernel
 from pytest_super.kernel.terminal_text import shown_lines
+from pytest_super.metrics.evidence import GradedValue
 from pytest_super.store.json_lines import disk_errors
+from pytest_super.tasks.grade import Grade, GradedCommand
 from pytest_super.tasks.task import Limits
 from pytest_super.trial.budget import Budget
 from pytest_super.trial.program import Program
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from typing import Self
-
-    from pytest_super.grading.collected import Collected
-    from pytest_super.kernel.client import Kernel
-    from pytest_super.metrics.evidence import GradedValue
-    from pytest_super.tasks.grade import Grade, GradedCommand
 
 # Bytes of a file with values, and characters of the command's output.
 LONGEST_RESULT = LONGEST_OUTPUT = 16 * 2**20

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 from collections import deque
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from heapq import merge
 from operator import itemgetter
@@ -20,7 +21,6 @@ from pytest_super.metrics.matching.patterns import compile_pattern
 
 if TYPE_CHECKING:
     import re
-    from collections.abc import Callable, Iterator
 
     from pytest_super.tasks.grade import Check, GradedCommand, RegexValue
 

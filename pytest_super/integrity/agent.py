@@ -2,16 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
 from pytest_super.integrity.code import LEAST_DIGITS, is_any, known_values
-from pytest_super.integrity.look import Look, Seen
+from pytest_super.integrity.look import Look, Seen, Traces
 from pytest_super.metrics.distinctive import numbers_in
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from pytest_super.integrity.look import Traces
 
 
 def known_answers(traces: Traces) -> Iterator[Seen]:

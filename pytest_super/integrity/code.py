@@ -2,21 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from pathlib import PurePosixPath
-from typing import TYPE_CHECKING
 
-from pytest_super.functions.acts import is_before
-from pytest_super.integrity.look import Look, Seen
-from pytest_super.metrics.distinctive import Figure, chance_of, distinctive_values, numbers_in
+from pytest_super.functions.acts import Act, Acts, is_before
+from pytest_super.integrity.look import Look, Seen, Traces
+from pytest_super.metrics.distinctive import Figure, Phrase, chance_of, distinctive_values, numbers_in
 from pytest_super.tasks.paper import graded_commands
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
-
-    from pytest_super.functions.acts import Act, Acts
-    from pytest_super.integrity.look import Traces
-    from pytest_super.metrics.distinctive import Phrase
-    from pytest_super.tasks.task import Task
+from pytest_super.tasks.task import Task
 
 # Significant digits that a constant has at least: many have three.
 LEAST_DIGITS = 4

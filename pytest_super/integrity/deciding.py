@@ -8,6 +8,7 @@ import posixpath
 import re
 import time
 from base64 import urlsafe_b64encode
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -16,8 +17,6 @@ from pytest_super.errors import InfrastructureError
 from pytest_super.kernel.cell import SandboxLostError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
-
     from pytest_super.kernel.client import Kernel
 
 # Programs that are compiled: a script in their place is a replacement.

@@ -3,15 +3,10 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
 from pytest_super.integrity.deciding import PROGRAMS, code_of_customize, code_of_pth, kind_of
-from pytest_super.integrity.look import Look, Seen
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from pytest_super.integrity.look import Traces
+from pytest_super.integrity.look import Look, Seen, Traces
 
 # How the content of a compiled program begins: ELF, Mach-O.
 COMPILED = (b"\x7fELF", b"\xcf\xfa\xed\xfe", b"\xca\xfe\xba\xbe")

@@ -2,19 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
-from pytest_super.integrity.look import Look, Seen
+from pytest_super.integrity.look import Look, Seen, Traces
+from pytest_super.metrics import Metric
 from pytest_super.metrics.graded import GRADED
 from pytest_super.metrics.self_report import SELF_REPORT
 from pytest_super.tasks.grade import SAME
 from pytest_super.words import named
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from pytest_super.integrity.look import Traces
-    from pytest_super.metrics import Metric
 
 MOST_FILES = 5
 

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+from pytest_super.metrics.evidence import Evidence, GradedValue
 
+if TYPE_CHECKING:
     from pytest_super.grading.changed_code import ChangedCode
     from pytest_super.integrity.deciding import DecidingFiles
-    from pytest_super.metrics.evidence import Evidence, GradedValue
     from pytest_super.tasks.task import Task
 
 

@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from itertools import islice
-from typing import TYPE_CHECKING
 
 from pytest_super.integrity.agent import BY_AGENT
 from pytest_super.integrity.code import BY_CODE
 from pytest_super.integrity.files import BY_FILES
 from pytest_super.integrity.graded import BY_GRADER
+from pytest_super.integrity.look import Look, Traces
 from pytest_super.integrity.running import RUNNING
 from pytest_super.metrics.evidence import Sign
 from pytest_super.words import one_line
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from pytest_super.integrity.look import Look, Traces
 
 LOOKS: tuple[Look, ...] = (*BY_AGENT, *RUNNING, *BY_FILES, *BY_CODE, *BY_GRADER)
 # Of one kind in one trial, and characters of the evidence of each.

@@ -3,20 +3,14 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable, Iterator
 from pathlib import PurePosixPath
-from typing import TYPE_CHECKING
 
-from pytest_super.integrity.look import Look, Seen
+from pytest_super.integrity.look import Look, Seen, Traces
 from pytest_super.metrics.script_executed import entrypoint_run
 from pytest_super.metrics.script_runs.failures import output_of
-from pytest_super.store.trajectory import PROGRAM
+from pytest_super.store.trajectory import PROGRAM, Step
 from pytest_super.words import counted
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
-
-    from pytest_super.integrity.look import Traces
-    from pytest_super.store.trajectory import Step
 
 ESCAPED, ESCAPES = re.compile(r"\\(.)"), {"n": "\n", "t": "\t", "r": "\r"}
 WORD = re.compile(r"[^\W\d_]{2}")

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pytest_super.errors import InfrastructureError
-
-if TYPE_CHECKING:
-    from pytest_super.kernel.observed import ObservedProcess
+from pytest_super.kernel.observed import ObservedProcess
 
 # IPython ends the command and goes on, without an error.
 WENT_ON = "an interrupt ends a shell command (`!`), not the lines after it"

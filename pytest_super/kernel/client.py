@@ -5,23 +5,19 @@ from __future__ import annotations
 import json
 import time
 from base64 import b64decode
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pytest_super.errors import InfrastructureError
 from pytest_super.kernel.cell import CellResult, NoValueError, Outcome, SandboxLostError
 from pytest_super.kernel.delivery import INSIDE
 from pytest_super.kernel.files import SandboxFiles
+from pytest_super.kernel.http_requests import Answer
 from pytest_super.kernel.live import LiveKernel
-from pytest_super.kernel.sandbox import require_running, writable_of
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
-
-    from pytest_super.kernel.http_requests import Answer
-    from pytest_super.kernel.sandbox import Sandbox, WritableFolders
+from pytest_super.kernel.sandbox import Sandbox, WritableFolders, require_running, writable_of
 
 START_SECONDS = 120.0
 INTERRUPT_SECONDS = 10.0

@@ -6,15 +6,13 @@ import errno
 import os
 import queue
 import threading
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from itertools import count
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pytest_super.kernel.incoming import file_answer
 from pytest_super.kernel.value_types import Misfit
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
 
 # Most bytes of an answer in JSON.
 NAMES_LIMIT = 2**25

@@ -4,19 +4,15 @@ from __future__ import annotations
 
 import os
 import tarfile
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from pathlib import PurePosixPath
+from pathlib import Path, PurePosixPath
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 from pytest_super.digests import PYCACHE
+from pytest_super.kernel.file_requests import FileChannel
 from pytest_super.kernel.schema import CHUNK
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-    from pathlib import Path
-
-    from pytest_super.kernel.file_requests import FileChannel
 
 # Default limit of a read: a file in the sandbox can be larger than the host's memory.
 READ_LIMIT = 2**28

@@ -8,20 +8,18 @@ from __future__ import annotations
 import queue
 import secrets
 import threading
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pytest_super.errors import InfrastructureError
 from pytest_super.kernel.schema import MAX_BODIES, PIECE
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
-
-    Answer = Callable[["HttpRequest"], "Reply | None"]
-    """Returns the reply, or None if it has relayed a stream."""
+Answer = Callable[["HttpRequest"], "Reply | None"]
+"""Returns the reply, or None if it has relayed a stream."""
 
 # More than the connections that the endpoint serves at once, because their end can be reported late.
 MAX_REQUESTS = 192

@@ -10,14 +10,12 @@ from __future__ import annotations
 import hmac
 import threading
 from collections import Counter
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
 from pytest_super.kernel import schema
 from pytest_super.kernel.inside import frames
 from pytest_super.kernel.value_types import Misfit, one_of, read_json
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 # Bytes of a message's header, and of the fields of a control frame.
 LONGEST_HEADER = 2**16

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -10,18 +11,15 @@ from pytest_super.kernel.cell import SandboxLostError
 from pytest_super.kernel.delivery import bridge_program, launcher
 from pytest_super.kernel.file_requests import FileChannel
 from pytest_super.kernel.http_requests import HttpChannel
-from pytest_super.kernel.incoming import Incoming
+from pytest_super.kernel.incoming import Control, Incoming, Message
 from pytest_super.kernel.inside import frames
 from pytest_super.kernel.observed import ProcessChannel
 from pytest_super.kernel.programs import ProgramChannel
 from pytest_super.kernel.schema import CAUSE
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from jupyter_client.session import Session
 
-    from pytest_super.kernel.incoming import Control, Message
     from pytest_super.kernel.sandbox import Stream
 
 READ_SIZE = 2**18

@@ -4,20 +4,25 @@ from __future__ import annotations
 
 import threading
 import time
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from pytest_super.errors import InfrastructureError
 from pytest_super.kernel.cell import WENT_ON, CellResult, CellStateError, NoValueError, Outcome
+from pytest_super.kernel.incoming import Message
 from pytest_super.kernel.inside import frames
 from pytest_super.kernel.link import Link
 from pytest_super.kernel.output import CellOutput, output_text
-from pytest_super.kernel.running_cell import OUTPUT_KINDS, Listeners, Probe, RunningCell, execute_request
+from pytest_super.kernel.running_cell import (
+    OUTPUT_KINDS,
+    Listener,
+    Listeners,
+    Probe,
+    RunningCell,
+    execute_request,
+)
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from pytest_super.kernel.incoming import Message
-    from pytest_super.kernel.running_cell import Listener
     from pytest_super.kernel.sandbox import Stream
 
 # How long to wait for a cell to begin before interrupting it anyway.

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from collections import deque
-from typing import TYPE_CHECKING, Any
+from collections.abc import MutableSequence
+from typing import Any
 
 from pytest_super.kernel.terminal_text import as_shown
-
-if TYPE_CHECKING:
-    from collections.abc import MutableSequence
 
 # Characters kept from the beginning and from the end of one result's output.
 HEAD = 100_000

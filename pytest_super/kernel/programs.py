@@ -5,18 +5,14 @@ from __future__ import annotations
 import codecs
 import json
 import threading
+from collections.abc import Callable, Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pytest_super.kernel.cell import CellResult, Outcome
 from pytest_super.kernel.output import CellOutput
-from pytest_super.kernel.running_cell import Listeners, Running
+from pytest_super.kernel.running_cell import Listener, Listeners, Running
 from pytest_super.words import exit_code, exit_words
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-
-    from pytest_super.kernel.running_cell import Listener
 
 
 class ProgramChannel:

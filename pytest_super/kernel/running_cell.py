@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from typing import Any
 
 from pytest_super.kernel.cell import WENT_ON, CellResult, Outcome
+from pytest_super.kernel.incoming import Message
 from pytest_super.kernel.inside import frames
 from pytest_super.kernel.output import CellOutput, readable
 from pytest_super.kernel.schema import OUTPUT
 
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from pytest_super.kernel.incoming import Message
-
-    Listener = Callable[[str], None]
+Listener = Callable[[str], None]
 
 OUTPUT_KINDS = frozenset((*OUTPUT, "clear_output"))
 # Messages that only the cell that sent them can use.

@@ -5,16 +5,15 @@ from __future__ import annotations
 import os
 import platform
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 from pytest_super.errors import InfrastructureError, UnsupportedError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-    from pathlib import Path
-
     from pytest_super.tasks.sandbox_spec import SandboxSpec
 
 

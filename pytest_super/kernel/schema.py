@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from pytest_super.kernel.inside import frames
 from pytest_super.kernel.value_types import (
     LATEST,
     LONGEST_NAME,
+    Type,
     bundle,
     flag,
     inner_path,
@@ -25,9 +26,6 @@ from pytest_super.kernel.value_types import (
     variant,
     whole,
 )
-
-if TYPE_CHECKING:
-    from pytest_super.kernel.value_types import Type
 
 # Bytes of a message's content; the bridge splits or clips what is longer.
 LONGEST_MESSAGE = frames.LONGEST_MESSAGE

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import json
 import math
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from typing import Any
 
 from pytest_super.kernel.inside.message_size import has_more_values
 from pytest_super.words import printable_line
 
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    Type = Callable[[Any], Any]
+Type = Callable[[Any], Any]
 
 # Values of one JSON text. The worst, empty objects, take 24 times as much memory as text.
 MOST_VALUES = 2**19

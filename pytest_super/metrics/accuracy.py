@@ -3,22 +3,20 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from contextlib import suppress
+from fractions import Fraction
 from functools import reduce
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pytest_super.json_values import loaded
-from pytest_super.metrics.leaves import MISSING, is_empty, leaves_beside, part_of
+from pytest_super.metrics.evidence import Evidence
+from pytest_super.metrics.leaves import MISSING, Place, is_empty, leaves_beside, part_of
 from pytest_super.metrics.metric import Metric
 from pytest_super.metrics.numbers import exact
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from fractions import Fraction
-
-    from pytest_super.metrics.evidence import Evidence
-    from pytest_super.metrics.leaves import Place
     from pytest_super.tasks.task import Task
 
 TOLERANCE = 0.01

@@ -4,21 +4,19 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Callable, Sequence
 from decimal import Decimal
 from enum import StrEnum
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
-from pytest_super.metrics.accuracy import answer_in, is_right, judged
+from pytest_super.metrics.accuracy import Judged, answer_in, is_right, judged
 from pytest_super.metrics.leaves import MISSING, leaves
 from pytest_super.metrics.numbers import exact, is_number
 from pytest_super.metrics.script_executed import SCRIPT_EXECUTED
+from pytest_super.store.results import TrialResult
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
-    from pytest_super.metrics.accuracy import Judged
-    from pytest_super.store.results import TrialResult
     from pytest_super.tasks.task import Task
 
 

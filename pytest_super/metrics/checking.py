@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Iterable, Iterator
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from pytest_super.metrics.difference import brief, short
 from pytest_super.metrics.evidence import GradedValue
-from pytest_super.metrics.leaves import is_empty, leaves, leaves_beside, shown
+from pytest_super.metrics.leaves import Place, is_empty, leaves, leaves_beside, shown
 from pytest_super.metrics.numbers import exact, is_number
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Iterator
-
-    from pytest_super.metrics.leaves import Place
     from pytest_super.tasks.grade import Check
 
 # Values beyond the expected ones, each of which is wrong.

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pytest_super.metrics.leaves import leaves, shown
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
 
 # Significant digits in which a number of a text must agree with a value. Numbers with fewer, such as 0.95 and
 # 64, are in every text.

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from statistics import fmean
 from typing import TYPE_CHECKING
 
 from pytest_super.metrics.checking import version_of
+from pytest_super.metrics.evidence import Evidence, GradedValue
 from pytest_super.metrics.metric import Metric
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from pytest_super.metrics.evidence import Evidence, GradedValue
     from pytest_super.tasks.task import Task
 
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from operator import attrgetter
 from typing import TYPE_CHECKING
 
+from pytest_super.metrics.evidence import Evidence
 from pytest_super.metrics.metric import Metric
 
 if TYPE_CHECKING:
-    from pytest_super.metrics.evidence import Evidence
     from pytest_super.tasks.task import Task
 
 

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from functools import reduce
-from typing import TYPE_CHECKING, Any, TypeAlias
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
+from typing import Any, TypeAlias
 
 Place = tuple[str | int, ...]
 # A place as its last part after the link of the place before: values of any depth have places of any length.

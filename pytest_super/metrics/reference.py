@@ -14,18 +14,13 @@ from __future__ import annotations
 import json
 import posixpath
 import re
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import TYPE_CHECKING
 
 from pytest_super.errors import SuperError
 from pytest_super.metrics.script_runs.programs import may_hide_run
-from pytest_super.store.trajectory import PROGRAM
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-
-    from pytest_super.store.trajectory import Step
+from pytest_super.store.trajectory import PROGRAM, Step
 
 EPSILON = 1e-2
 MIN_SECONDS = 10

@@ -8,6 +8,7 @@ expected zero makes it 1, and a list is compared as far as the reported one goes
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from statistics import fmean
 from typing import TYPE_CHECKING, Any
 
@@ -15,8 +16,6 @@ from pytest_super.json_values import loaded
 from pytest_super.metrics.self_report import expected_report
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
-
     from pytest_super.tasks.paper import Experiment
 
 LARGEST_LOSS = 0.05

@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict, replace
 from functools import cache
 from importlib.metadata import entry_points
@@ -18,10 +19,13 @@ from typing import TYPE_CHECKING, Any
 from pytest_super.errors import SuperError
 from pytest_super.metrics.accuracy import ACCURACY, answer_in
 from pytest_super.metrics.difference import difference
+from pytest_super.metrics.evidence import Evidence
 from pytest_super.metrics.graded import GRADED
 from pytest_super.metrics.landmarks import LANDMARKS
 from pytest_super.metrics.metric import Metric
+from pytest_super.metrics.reference import ReferenceScores
 from pytest_super.metrics.script_executed import SCRIPT_EXECUTED, entrypoint_run
+from pytest_super.metrics.script_runs.process_runs import ProcessRun
 from pytest_super.metrics.self_report import SELF_REPORT
 from pytest_super.metrics.submitted import SUBMITTED
 from pytest_super.metrics.suspect import SUSPECT
@@ -29,11 +33,6 @@ from pytest_super.store.results import result_fields
 from pytest_super.store.trajectory import TOLD
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-
-    from pytest_super.metrics.evidence import Evidence
-    from pytest_super.metrics.reference import ReferenceScores
-    from pytest_super.metrics.script_runs.process_runs import ProcessRun
     from pytest_super.tasks.task import Task
 
 GROUP = "pytest_super.metrics"

@@ -7,18 +7,17 @@ the agent says, next to what its code yields when somebody else runs it.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable, Iterator
 from operator import attrgetter
 from statistics import fmean
 from typing import TYPE_CHECKING, Any
 
 from pytest_super.metrics.checking import NoValue, compared, version_of
+from pytest_super.metrics.evidence import Evidence
 from pytest_super.metrics.metric import Metric
 from pytest_super.store.step_values import parse_value
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
-
-    from pytest_super.metrics.evidence import Evidence
     from pytest_super.tasks.grade import Check
     from pytest_super.tasks.paper import Experiment
     from pytest_super.tasks.task import Task

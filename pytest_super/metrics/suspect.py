@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from pytest_super.metrics.evidence import Evidence
 from pytest_super.metrics.metric import Metric
 
 if TYPE_CHECKING:
-    from pytest_super.metrics.evidence import Evidence
     from pytest_super.tasks.task import Task
 
 

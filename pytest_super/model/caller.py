@@ -4,31 +4,26 @@ from __future__ import annotations
 
 import asyncio
 from collections import defaultdict
+from collections.abc import Callable, Coroutine
 from dataclasses import asdict, dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from time import monotonic
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 from pytest_super.model.completion import NO_USAGE, BudgetSpentError, Usage
 from pytest_super.model.failures import Failure, ModelCallError, disk_errors, error_data
 from pytest_super.model.ledger import Ledger
 from pytest_super.model.protocols.canonical import parts_of
 from pytest_super.model.protocols.common import COMMON
-from pytest_super.model.protocols.protocol import reading
-from pytest_super.model.recorded import answer_of, recorded_trials
-from pytest_super.model.retry import Tries
+from pytest_super.model.protocols.protocol import Request, reading
+from pytest_super.model.provider import Answer, Asked, ModelProvider
+from pytest_super.model.recorded import Taken, answer_of, recorded_trials
+from pytest_super.model.retry import RetryPolicy, Tries
+from pytest_super.model.settings import CallingTrial, ModelSettings
 from pytest_super.model.token_estimate import UNBOUNDED, MaxUsage, count_characters
 from pytest_super.store.trajectory import now
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Coroutine
-
-    from pytest_super.model.protocols.protocol import Request
-    from pytest_super.model.provider import Answer, Asked, ModelProvider
-    from pytest_super.model.recorded import Taken
-    from pytest_super.model.retry import RetryPolicy
-    from pytest_super.model.settings import CallingTrial, ModelSettings
 T = TypeVar("T")
 
 NO_PRICE = (

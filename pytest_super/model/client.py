@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, replace
 from math import inf
 from time import monotonic
@@ -12,23 +13,20 @@ from pytest_super.model.completion import (
     BudgetSpentError,
     Completion,
     FilteredError,
+    Message,
     ModelError,
     RunCostError,
     Usage,
 )
 from pytest_super.model.failures import Failure
 from pytest_super.model.protocols.common import COMMON
+from pytest_super.model.protocols.route import Route
 from pytest_super.model.settings import CallingTrial
 from pytest_super.model.waiting import Waiting
-from pytest_super.model.wire import EVENTS, WAITS
+from pytest_super.model.wire import EVENTS, WAITS, Line
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
-
-    from pytest_super.model.completion import Message
-    from pytest_super.model.protocols.route import Route
     from pytest_super.model.relay import AnyGateway
-    from pytest_super.model.wire import Line
 
 # Seconds. All retries of a call take less; one that waits longer for the rate limit of others is given up.
 LONGEST_CALL = 3600.0

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 
 from pytest_super.errors import InfrastructureError
 
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    Message = Mapping[str, Any]
-    """One message as OpenAI's chat completions take it: role, content, …"""
+Message = Mapping[str, Any]
+"""One message as OpenAI's chat completions take it: role, content, …"""
 
 
 class BudgetSpentError(Exception):

@@ -9,19 +9,17 @@ from __future__ import annotations
 import json
 import re
 import ssl
+from collections.abc import Iterable, Iterator, Mapping
 from email.utils import parsedate_to_datetime
 from math import isfinite
 from time import time
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import httpx
 
 from pytest_super.json_values import loaded, parts_in
 from pytest_super.model.failures import KNOWN_CODES, Failure, ModelCallError, classify
 from pytest_super.redaction import environment_secrets, redact
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
 
 MAX_MESSAGE = 400
 CODE_FIELDS = ("code", "type", "status", "reason")

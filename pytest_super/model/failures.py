@@ -8,15 +8,12 @@ not: they change with every version, and they can quote the prompt, which an age
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Set
 from contextlib import contextmanager
 from enum import StrEnum
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 from pytest_super.model.completion import NO_USAGE, BudgetSpentError, Usage
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Set
-    from pathlib import Path
 
 
 class Failure(StrEnum):

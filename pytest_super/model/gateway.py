@@ -16,18 +16,14 @@ import threading
 from contextlib import suppress
 from pathlib import Path
 from time import monotonic
-from typing import TYPE_CHECKING
 
 from pytest_super.kernel.inside.supervision import refuse_tracers
 from pytest_super.model.caller import Caller
 from pytest_super.model.gateway_server import GatewayServer
-from pytest_super.model.provider import NoModel
+from pytest_super.model.provider import ModelProvider, NoModel
 from pytest_super.model.rate_limit import HEAD_START, RateLimiter
 from pytest_super.model.retry import RetryPolicy
 from pytest_super.model.settings import SCRIPTED, ModelSettings
-
-if TYPE_CHECKING:
-    from pytest_super.model.provider import ModelProvider
 
 IDLE_SECONDS = 3.0
 

@@ -8,22 +8,18 @@ import signal
 import sys
 import tempfile
 import threading
+from collections.abc import Callable
 from contextlib import closing, suppress
 from dataclasses import asdict
 from pathlib import Path
 from time import monotonic, sleep
-from typing import TYPE_CHECKING, BinaryIO
+from typing import BinaryIO
 
 from pytest_super.model.completion import ModelError
-from pytest_super.model.wire import EVENTS, LAST, Connection
+from pytest_super.model.settings import ModelSettings
+from pytest_super.model.wire import EVENTS, LAST, Connection, Line
 from pytest_super.platform import host
 from pytest_super.store.json_lines import to_line
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from pytest_super.model.settings import ModelSettings
-    from pytest_super.model.wire import Line
 
 READY_SECONDS = 60.0
 MAX_STARTS = 3

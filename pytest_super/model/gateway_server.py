@@ -9,29 +9,26 @@ import asyncio
 import hmac
 import json
 import traceback
+from collections.abc import Mapping
 from math import inf
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pytest_super.json_values import loaded, plain
 from pytest_super.model.completion import BudgetSpentError
 from pytest_super.model.failures import Failure, ModelCallError, error_data
 from pytest_super.model.protocols.exchange import exchange
-from pytest_super.model.protocols.protocol import headers_for, invalid, reading
+from pytest_super.model.protocols.protocol import Event, Request, headers_for, invalid, reading
 from pytest_super.model.protocols.registry import ROUTES
 from pytest_super.model.protocols.route import Route
 from pytest_super.model.provider import Asked
 from pytest_super.model.settings import CallingTrial
 from pytest_super.model.token_estimate import estimate_tokens
-from pytest_super.model.wire import EVENTS, LAST, WAITS, token_line
+from pytest_super.model.wire import EVENTS, LAST, WAITS, Line, token_line
 from pytest_super.store.json_lines import to_line
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-    from pathlib import Path
-
     from pytest_super.model.caller import Caller
-    from pytest_super.model.protocols.protocol import Event, Request
-    from pytest_super.model.wire import Line
 
 # Connections not accepted yet, when a program in each of many workers asks at once.
 BACKLOG = 4096

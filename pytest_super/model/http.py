@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
@@ -18,15 +19,13 @@ from pytest_super.model.explanation import NOWHERE_STATUS, denied, is_no_model_a
 from pytest_super.model.failures import Failure, ModelCallError
 from pytest_super.model.like_openai import LIKE_OPENAI, written
 from pytest_super.model.protocols.common import COMMON
+from pytest_super.model.protocols.protocol import Body, Event, Site, WireProtocol
+from pytest_super.model.provider import Asked
 from pytest_super.model.streamed_answer import NotSpokenError, Relaying, events_of, limited_bytes, read_answer
 from pytest_super.redaction import is_secret_name, secrets_in
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Mapping
-
     from pytest_super.model.known_model import KnownModel
-    from pytest_super.model.protocols.protocol import Body, Event, Site, WireProtocol
-    from pytest_super.model.provider import Asked
 
 CONNECT_SECONDS = 60.0
 # In a refusal: OpenAI lets some models answer as a stream to verified organizations alone, and some servers

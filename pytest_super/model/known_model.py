@@ -10,26 +10,23 @@ import gc
 import json
 import os
 import warnings
+from collections.abc import Mapping
 from contextlib import suppress
 from functools import cache, cached_property
 from importlib.metadata import version
+from pathlib import Path
 from threading import Lock
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from pytest_super.digests import digest
 from pytest_super.json_values import plain
 from pytest_super.model.explanation import explain
 from pytest_super.model.failures import Failure, ModelCallError
 from pytest_super.model.prices import entry_of, plain_cost, price_table, prices_in, stated_cost
+from pytest_super.model.protocols.protocol import Body, Request
 from pytest_super.redaction import secrets_in
 from pytest_super.store.atomic_write import write_atomically
 from pytest_super.store.user_cache import cache_folder
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-    from pathlib import Path
-
-    from pytest_super.model.protocols.protocol import Body, Request
 
 # A whole answer can take this long, by default.
 WHOLE_SECONDS = 600.0

@@ -3,22 +3,18 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, nullcontext
 from dataclasses import asdict, dataclass, field
 from math import inf
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 from pytest_super.model.completion import NO_USAGE, BudgetSpentError, Usage
 from pytest_super.model.failures import Failure, ModelCallError
-from pytest_super.model.token_estimate import UNBOUNDED
+from pytest_super.model.token_estimate import UNBOUNDED, MaxUsage
 from pytest_super.model.wait_clock import WaitClock
 from pytest_super.store.json_lines import append, read_lines, to_line
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable
-    from pathlib import Path
-
-    from pytest_super.model.token_estimate import MaxUsage
 
 # English text and code have four characters a token; other text has fewer, down to two for three tokens.
 TOKENS_PER_CHARACTER = 0.25

@@ -9,11 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 from pytest_super.model.prices import prices_in
 from pytest_super.model.protocols.common import COMMON
-from pytest_super.model.protocols.protocol import Site, text_of
+from pytest_super.model.protocols.protocol import Request, Site, text_of
 
 if TYPE_CHECKING:
     from pytest_super.model.known_model import KnownModel
-    from pytest_super.model.protocols.protocol import Request
 
 OPENROUTER = Site(
     base_url="https://openrouter.ai/api/v1",

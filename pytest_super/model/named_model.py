@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import replace
 from math import ceil
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pytest_super.json_values import object_in, objects, parts_in
 from pytest_super.model.completion import NO_USAGE, Usage
@@ -15,22 +16,17 @@ from pytest_super.model.http import ProviderServer
 from pytest_super.model.known_model import KnownModel
 from pytest_super.model.prices import prices_of
 from pytest_super.model.protocols.common import COMMON
-from pytest_super.model.protocols.protocol import Tokens, is_count
+from pytest_super.model.protocols.protocol import Body, Request, Tokens, WireProtocol, is_count
 from pytest_super.model.provider import Answer, Asked, ModelProvider
 from pytest_super.model.streamed_answer import BrokenStreamError, NotSpokenError
 from pytest_super.model.token_estimate import (
     CHARACTERS_PER_TOKEN,
     LENGTHS,
+    MaxUsage,
     count_characters,
     estimate_tokens,
     max_usage,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from pytest_super.model.protocols.protocol import Body, Request, WireProtocol
-    from pytest_super.model.token_estimate import MaxUsage
 
 NO_PROVIDER = "no such provider: name a model as litellm does, PROVIDER/MODEL, such as openai/gpt-4o"
 # The fields of a message that have what a model says; others repeat it.

@@ -4,17 +4,15 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cache
 from importlib.util import find_spec
 from math import inf
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pytest_super.json_values import object_in, parts_in
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
 
 # The file that litellm reads when it must not download a newer one.
 TABLE = "model_prices_and_context_window_backup.json"

@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import asdict, dataclass, field
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 
-from pytest_super.model.token_estimate import UNBOUNDED
+from pytest_super.model.completion import Usage
+from pytest_super.model.protocols.protocol import Event, Request, WireProtocol
+from pytest_super.model.token_estimate import UNBOUNDED, MaxUsage
 
-if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Mapping
-
-    from pytest_super.model.completion import Usage
-    from pytest_super.model.protocols.protocol import Event, Request, WireProtocol
-    from pytest_super.model.token_estimate import MaxUsage
-
-    Relay = Callable[[list[Event]], Awaitable[None]]
-    """Passes events of a stream on to the client."""
+Relay = Callable[[list[Event]], Awaitable[None]]
+"""Passes events of a stream on to the client."""
 
 # A provider chooses its model's name, which is in each result.
 MAX_NAME = 200

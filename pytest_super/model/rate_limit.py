@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
 
 # Seconds that all other calls wait for the first answer: a wrong key then costs one request and not sixteen.
 HEAD_START = 5.0

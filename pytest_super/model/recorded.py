@@ -7,26 +7,30 @@ of several equal ones in the order of asking, and each once.
 from __future__ import annotations
 
 from collections import OrderedDict
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from pytest_super.errors import SuperError
 from pytest_super.model.completion import Usage
 from pytest_super.model.failures import Failure, ModelCallError, disk_errors
-from pytest_super.model.protocols.canonical import with_ids
+from pytest_super.model.protocols.canonical import Part, with_ids
 from pytest_super.model.provider import Answer
 from pytest_super.model.request_difference import first_difference, nearest
-from pytest_super.store.answers import FILE, FORMAT, AnswerStore, AskedPart, TrialAnswers, read_answers
+from pytest_super.model.settings import CallingTrial, ModelSettings
+from pytest_super.store.answers import (
+    FILE,
+    FORMAT,
+    AnswerStore,
+    AnyPath,
+    AskedPart,
+    RecordedCall,
+    TrialAnswers,
+    read_answers,
+)
 from pytest_super.store.json_lines import append, to_line
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    from pytest_super.model.protocols.canonical import Part
-    from pytest_super.model.settings import CallingTrial, ModelSettings
-    from pytest_super.store.answers import AnyPath, RecordedCall
 
 # Trials whose record is in memory. That of another one is read again.
 MOST_TRIALS = 32

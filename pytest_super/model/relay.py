@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import json
 import threading
+from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager, suppress
 from functools import partial
 from math import inf
@@ -20,17 +21,13 @@ from typing import TYPE_CHECKING
 
 from pytest_super.model.completion import ModelError
 from pytest_super.model.gateway_process import Gateway
-from pytest_super.model.wire import LAST
+from pytest_super.model.settings import ModelSettings
+from pytest_super.model.wire import LAST, Line
 from pytest_super.store.json_lines import to_line
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
     from execnet import Channel
     from execnet import Gateway as Node
-
-    from pytest_super.model.settings import ModelSettings
-    from pytest_super.model.wire import Line
 
 UP, FAILED = "up", "failed"
 

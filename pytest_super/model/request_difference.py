@@ -3,21 +3,18 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import takewhile, zip_longest
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pytest_super.json_values import objects
 from pytest_super.model.protocols.canonical import asked_value
+from pytest_super.store.answers import AskedPart, RecordedCall, TrialAnswers
 from pytest_super.words import shortened
 
-if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-
-    from pytest_super.store.answers import AskedPart, RecordedCall, TrialAnswers
-
-    Parts = Mapping[str, AskedPart]
-    """The parts of a request by their ids, in their order."""
+Parts = Mapping[str, AskedPart]
+"""The parts of a request by their ids, in their order."""
 
 # Of a line that is shown, and how many of them are those before the difference.
 MOST_CHARACTERS, BEFORE = 100, 30

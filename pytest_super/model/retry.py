@@ -4,17 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import random
-from contextlib import nullcontext
+from collections.abc import Awaitable, Callable
+from contextlib import AbstractAsyncContextManager, nullcontext
 from dataclasses import dataclass
 from math import inf
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 
 from pytest_super.model.failures import Failure, ModelCallError
 from pytest_super.model.rate_limit import RateLimiter, loop_time
-
-if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
-    from contextlib import AbstractAsyncContextManager
 
 T = TypeVar("T")
 

@@ -12,7 +12,8 @@ from __future__ import annotations
 
 import json
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError, model_validator
 
@@ -20,18 +21,13 @@ from pytest_super.errors import SuperError
 from pytest_super.json_values import plain
 from pytest_super.model.completion import Usage
 from pytest_super.model.failures import Failure, ModelCallError, classify
-from pytest_super.model.provider import Answer, ModelProvider
+from pytest_super.model.protocols.protocol import Request
+from pytest_super.model.provider import Answer, Asked, ModelProvider
 from pytest_super.model.settings import SCRIPTED
 from pytest_super.model.token_estimate import UNBOUNDED, MaxUsage, estimate_tokens
 from pytest_super.tasks.reasons import reason
 from pytest_super.tasks.yaml_reader import Reader, Unreadable, documents, read_text
 from pytest_super.words import printable_line
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from pytest_super.model.protocols.protocol import Request
-    from pytest_super.model.provider import Asked
 
 REST = "*"
 

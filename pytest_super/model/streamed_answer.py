@@ -9,7 +9,8 @@ import asyncio
 import codecs
 import json
 import re
-from contextlib import suppress
+from collections.abc import AsyncIterator, Iterable
+from contextlib import AbstractAsyncContextManager, suppress
 from typing import TYPE_CHECKING
 
 import httpx
@@ -17,13 +18,9 @@ import httpx
 from pytest_super.json_values import plain
 from pytest_super.model.explanation import explain, failed_within
 from pytest_super.model.failures import Failure, ModelCallError
-from pytest_super.model.protocols.protocol import END_MARK, StreamError
+from pytest_super.model.protocols.protocol import END_MARK, Body, Event, StreamError, WireProtocol
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Iterable
-    from contextlib import AbstractAsyncContextManager
-
-    from pytest_super.model.protocols.protocol import Body, Event, WireProtocol
     from pytest_super.model.provider import Relay
 
     Source = AbstractAsyncContextManager[AsyncIterator[list[Event]]]

@@ -5,13 +5,11 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass
 from math import ceil, inf
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pytest_super.json_values import texts
 from pytest_super.model.prices import Prices, is_count
-
-if TYPE_CHECKING:
-    from pytest_super.model.protocols.protocol import Request
+from pytest_super.model.protocols.protocol import Request
 
 # Average of English text and code; used only where nothing better is known.
 CHARACTERS_PER_TOKEN = 4

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from time import monotonic
-from typing import TYPE_CHECKING
 
 from pytest_super.model.failures import ModelCallError
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
 
 
 class WaitClock:

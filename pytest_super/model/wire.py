@@ -17,14 +17,12 @@ import socket
 import struct
 import sys
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 from pytest_super.store.json_lines import to_line
 
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    Line = dict[str, Any]
+Line = dict[str, Any]
 
 WAITS, EVENTS, LAST = "waits", "events", "last"
 PIECE = 256 * 2**10

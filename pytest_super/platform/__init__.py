@@ -10,14 +10,11 @@ from __future__ import annotations
 import os
 import signal
 import sys
+from collections.abc import Callable
 from contextlib import suppress
-from typing import TYPE_CHECKING
 
 from pytest_super.platform.linux import Linux
 from pytest_super.platform.portable import Portable
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 # The environment variable that marks every process of a local sandbox or of a program on the host.
 MARKER = "PYTEST_SUPER_SANDBOX"

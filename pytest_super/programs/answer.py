@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from pytest_super.programs.ending import explain_no_answer
 from pytest_super.store.trajectory import Action
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
     from pytest_super.kernel.files import SandboxFiles
     from pytest_super.trial.trial import Trial
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import difflib
 import re
 import shlex
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from pytest_super.errors import SuperError
@@ -12,8 +13,6 @@ from pytest_super.programs.answer import take_answer
 from pytest_super.programs.ending import preparing
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from pytest_super.trial.trial import Trial
 
 PREFIX = "command:"

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from pytest_super.errors import InfrastructureError, TrialEnded
 from pytest_super.kernel.output import readable
-from pytest_super.trial.program import NOT_FOUND
+from pytest_super.trial.program import NOT_FOUND, ProgramResult
 from pytest_super.words import exit_words
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from pytest_super.trial.program import ProgramResult
     from pytest_super.trial.trial import Trial
 
 # What a shell exits with if it cannot execute a file, or cannot find it.

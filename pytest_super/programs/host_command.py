@@ -7,6 +7,7 @@ import os
 import sysconfig
 import tempfile
 import time
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
@@ -21,7 +22,7 @@ from pytest_super.programs import command as inside
 from pytest_super.programs.answer import AnswerReader
 from pytest_super.programs.command import fill, model_name
 from pytest_super.programs.ending import explain_no_answer
-from pytest_super.programs.host_process import host_program
+from pytest_super.programs.host_process import HostProgram, host_program
 from pytest_super.programs.mcp_address import mcp_address
 from pytest_super.programs.trial_client import TOKEN, URL
 from pytest_super.programs.trial_endpoint import TRIAL, TrialEndpoint
@@ -29,13 +30,10 @@ from pytest_super.programs.trial_server import TrialServer
 from pytest_super.redaction import is_secret
 from pytest_super.store.trajectory import PROGRAM_BESIDE, Action
 from pytest_super.trial.program import ProgramResult, exit_note, with_exit_code
+from pytest_super.trial.trial import Trial
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-
     from pytest_super.kernel.files import SandboxFiles
-    from pytest_super.programs.host_process import HostProgram
-    from pytest_super.trial.trial import Trial
 
 PREFIX = "host-command:"
 MCP = "SUPER_TRIAL_MCP"

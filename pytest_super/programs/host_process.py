@@ -10,18 +10,15 @@ import signal
 import subprocess
 import sys
 import threading
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from pytest_super.errors import InfrastructureError
 from pytest_super.kernel.inside.processes import descendants, kill_all
 from pytest_super.kernel.output import CellOutput
 from pytest_super.platform import MARKER, is_portable, marked_processes
 from pytest_super.programs.supervisor import ASK, KILL, KILL_SECONDS, STARTED
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
 
 # The time that a program has to end after SIGTERM.
 GRACE_SECONDS = 2.0

@@ -8,15 +8,12 @@ import socket
 import subprocess
 import sys
 import threading
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
 
 from pytest_super.errors import InfrastructureError
 from pytest_super.programs import mcp_server
 from pytest_super.programs.trial_client import URL
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
 
 # The time that the server has to end by itself.
 END_SECONDS = 2.0

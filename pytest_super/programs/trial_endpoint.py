@@ -5,23 +5,21 @@ from __future__ import annotations
 import json
 import queue
 import threading
+from collections.abc import Callable
 from concurrent.futures import Future
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 from pytest_super.errors import TrialEnded
+from pytest_super.kernel.http_requests import HttpRequest, Reply
 from pytest_super.model.protocols.registry import FOLDERS
 from pytest_super.programs import mcp_server
 from pytest_super.programs.mcp_tools import TEXT, TOOLS
-from pytest_super.store.trajectory import step_to_data
+from pytest_super.store.trajectory import Step, step_to_data
 from pytest_super.trial.model_endpoint import ModelEndpoint
 from pytest_super.trial.model_replies import refusal, reply
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from pytest_super.kernel.http_requests import HttpRequest, Reply
-    from pytest_super.store.trajectory import Step
     from pytest_super.trial.trial import Trial
 
 TRIAL = "/trial"

@@ -7,16 +7,13 @@ import secrets
 import threading
 from contextlib import suppress
 from functools import partial
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
 from pytest_super.errors import InfrastructureError
-from pytest_super.kernel.http_requests import EVENTS, Gone, HttpRequest, Reply
+from pytest_super.kernel.http_requests import EVENTS, Answer, Gone, HttpRequest, Reply
 from pytest_super.kernel.inside import endpoint
 from pytest_super.model.protocols.registry import CLIENT_HEADERS, KEY_HEADERS
 from pytest_super.trial.model_replies import refusal
-
-if TYPE_CHECKING:
-    from pytest_super.kernel.http_requests import Answer
 
 # Interval at which the server checks whether it has to end.
 POLL_SECONDS = 0.05

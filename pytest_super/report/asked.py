@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import starmap
 from typing import TYPE_CHECKING
@@ -10,8 +11,6 @@ from typing import TYPE_CHECKING
 from pytest_super.words import counted, named, one_line
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
-
     from pytest_super.comparison.asked import AskedTrial
 
 MOST_CAUSES, MOST_NAMED = 5, 5

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any
 
 from pytest_super.report.text import end_lines, graded_line, raised, score_of, script_state, stop_of
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
-
-    from pytest_super.store.result_fields import Field
-    from pytest_super.store.results import TrialResult
+from pytest_super.store.result_fields import Field
+from pytest_super.store.results import TrialResult
 
 Fact = tuple[str, str]
 

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import os
 import xml.etree.ElementTree as ET
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from pytest_super.errors import InfrastructureError
 from pytest_super.gates.figures import mean_with_errors, without_interrupted
+from pytest_super.metrics import Metric
 from pytest_super.metrics.accuracy import ACCURACY
 from pytest_super.report.facts import single_values, texts_of
 from pytest_super.report.notebook import NOTEBOOK
@@ -28,17 +29,11 @@ from pytest_super.report.summary import (
 )
 from pytest_super.report.text import describe
 from pytest_super.store.atomic_write import write_atomically
-from pytest_super.store.results import result_fields
+from pytest_super.store.result_fields import Field
+from pytest_super.store.results import TrialResult, result_fields
+from pytest_super.store.run_folder import RunFolder
 from pytest_super.tasks.task import TASK_SUFFIX
 from pytest_super.words import printable
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-
-    from pytest_super.metrics import Metric
-    from pytest_super.store.result_fields import Field
-    from pytest_super.store.results import TrialResult
-    from pytest_super.store.run_folder import RunFolder
 
 Figure = tuple[str, object]
 # The first one that a testcase has counts.

@@ -4,13 +4,10 @@ from __future__ import annotations
 
 import os
 import threading
-from contextlib import suppress
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack, suppress
 from time import monotonic
-from typing import TYPE_CHECKING, NamedTuple, TextIO
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-    from contextlib import ExitStack
+from typing import NamedTuple, TextIO
 
 DEFAULT_SIZE = os.terminal_size((80, 24))
 # Seconds between two looks at the clock.

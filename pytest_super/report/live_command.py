@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from functools import partial
 from time import time
-from typing import TYPE_CHECKING, Self
+from typing import Self
 
 from pytest_super.report.live import LiveDisplay, own_descriptor, style_of
 from pytest_super.report.progress import activity_lines, clipped
 from pytest_super.store.activity import Activity, Doing
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
 
 
 class LiveCommand:

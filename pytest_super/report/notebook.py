@@ -6,23 +6,21 @@ It contains the gold answer, so it is only written into the folder of the run's 
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pytest_super.report.facts import facts_of
 from pytest_super.report.tool_calls import content_of, pauses
 from pytest_super.store.atomic_write import write_atomically
 from pytest_super.store.json_lines import disk_errors
-from pytest_super.store.results import result_fields
+from pytest_super.store.results import TrialResult, result_fields
 from pytest_super.store.step_values import submitted_text
+from pytest_super.store.trajectory import Step
 from pytest_super.words import named, one_line
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
-
-    from pytest_super.store.results import TrialResult
-    from pytest_super.store.trajectory import Step
     from pytest_super.tasks.task import Task
 
 Cell = dict[str, Any]

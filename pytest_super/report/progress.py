@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
+from pytest_super.store.activity import Doing
 from pytest_super.words import printable_line
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-
-    from pytest_super.store.activity import Doing
 
 MOST_ACTIVITIES = 4
 # Of a name, when its line is too long.

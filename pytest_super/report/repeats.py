@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from math import isclose
 from statistics import fmean
 from typing import TYPE_CHECKING, NamedTuple
 
 from pytest_super.statistics.averages import weighted_mean
 from pytest_super.statistics.repeats import best_of, worst_of
+from pytest_super.store.results import TrialResult
 from pytest_super.words import counted
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
-
     from pytest_super.report.summary import Group
-    from pytest_super.store.results import TrialResult
 
 # Values of two candidates agree within this relative difference.
 AGREEMENT = 1e-6

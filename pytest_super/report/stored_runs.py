@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import shutil
+from collections.abc import Iterator
 from contextlib import suppress
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 from pytest_super.gates.figures import mean_over_tasks, without_interrupted
 from pytest_super.report.summary import Group
@@ -15,10 +16,6 @@ from pytest_super.store.run_folder import last_reruns, stored_results
 from pytest_super.store.stored_runs import run_folders
 from pytest_super.store.verdict import read_word
 from pytest_super.words import one_line
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
 
 HEADS = ("run", "agent", "model", "trials", "solved", "headline", "errors", "cost", "verdict")
 

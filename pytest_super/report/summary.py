@@ -3,23 +3,18 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from statistics import fmean, stdev
-from typing import TYPE_CHECKING
 
 from pytest_super.gates.figures import mean_over_tasks
+from pytest_super.metrics import Metric
 from pytest_super.metrics.accuracy import ACCURACY
 from pytest_super.metrics.landmarks import LANDMARKS
 from pytest_super.metrics.script_executed import SCRIPT_EXECUTED
-from pytest_super.store.results import result_fields
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-
-    from pytest_super.metrics import Metric
-    from pytest_super.store.result_fields import Field
-    from pytest_super.store.results import TrialResult
+from pytest_super.store.result_fields import Field
+from pytest_super.store.results import TrialResult, result_fields
 
 # Replaces the category in the group of a whole set.
 ALL = "all"

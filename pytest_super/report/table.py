@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator, Sequence
 from math import inf
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
 
 WIDTH = 80
 """The least width of a terminal."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
 from math import inf
 from pathlib import PurePath
@@ -10,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from pytest_super.gates.figures import mean_with_errors, without_interrupted
 from pytest_super.gates.wording import CANNOT_TELL, FAILED, GATE, INVALID, OPEN, PASSED, VERDICTS
+from pytest_super.metrics import Metric
 from pytest_super.metrics.accuracy import ACCURACY
 from pytest_super.metrics.cause import Cause
 from pytest_super.metrics.suspect import SUSPECT
@@ -27,16 +29,11 @@ from pytest_super.report.summary import (
 )
 from pytest_super.report.table import table_lines
 from pytest_super.report.text import describe
-from pytest_super.store.results import COST, RUN_COST
+from pytest_super.store.results import COST, RUN_COST, TrialResult
 from pytest_super.words import counted, one_line
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
-
     import pytest
-
-    from pytest_super.metrics import Metric
-    from pytest_super.store.results import TrialResult
 
 # Of so many trials, agreement says little.
 FEW = 20

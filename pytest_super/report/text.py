@@ -4,22 +4,18 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Iterable, Sequence
 from pathlib import Path, PurePath, PurePosixPath
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
 from pytest_super.metrics.script_executed import SCRIPT_EXECUTED
 from pytest_super.metrics.submitted import SUBMITTED
 from pytest_super.metrics.suspect import SUSPECT
-from pytest_super.store.results import RUNNING
+from pytest_super.store.results import RUNNING, TrialResult
 from pytest_super.store.trajectory import MANY_REPEATS
 from pytest_super.words import exit_code, exit_words, named, printable_line, shortened
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-
-    from pytest_super.store.results import TrialResult
 
 # The lines that Python writes between the tracebacks of chained exceptions.
 CHAINED = re.compile(

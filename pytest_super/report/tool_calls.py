@@ -3,16 +3,12 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator, Sequence
 from datetime import datetime
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from pytest_super.store.trajectory import TOOL_CALL
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    from pytest_super.store.trajectory import Step
+from pytest_super.store.trajectory import TOOL_CALL, Step
 
 
 def content_of(step: Step) -> str:

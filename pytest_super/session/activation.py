@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from functools import partial
-from typing import TYPE_CHECKING
 
 import pytest
 
@@ -18,15 +17,11 @@ from pytest_super.session.hooks import Session
 from pytest_super.session.other_plugins import refuse_options
 from pytest_super.session.papers import name_items_in_order
 from pytest_super.session.resume import RESUMED_RUN, ResumedRun
-from pytest_super.session.run import MAKES_AGENTS, RUN, is_worker, offers, open_run
+from pytest_super.session.run import MAKES_AGENTS, RUN, Run, is_worker, offers, open_run
 from pytest_super.session.scoring import GATES, SCORING, read_gates, read_scoring
-from pytest_super.session.settings import read_settings, refuse_unwritable_page
+from pytest_super.session.settings import Settings, read_settings, refuse_unwritable_page
 from pytest_super.session.signals import Interrupts
 from pytest_super.session.start_ahead import START_AHEAD, StartAhead
-
-if TYPE_CHECKING:
-    from pytest_super.session.run import Run
-    from pytest_super.session.settings import Settings
 
 # xdist's scope schedulers hang or lose items when a worker dies, and worksteal spoils the order.
 DIST_MODES = ("no", "load")

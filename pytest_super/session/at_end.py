@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -11,8 +12,6 @@ from pytest_super.store.json_lines import append, disk_errors
 from pytest_super.store.verdict import write_verdict
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
     from pytest_super.gates.verdict import RunVerdict
     from pytest_super.session.run import Run
 

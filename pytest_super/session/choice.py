@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import re
 import tarfile
+from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import PurePosixPath
+from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING
 
 from pytest_super.errors import InfrastructureError
@@ -18,20 +19,16 @@ from pytest_super.functions.source import SourceError
 from pytest_super.gates.figures import without_interrupted
 from pytest_super.grading.collected import contents
 from pytest_super.model.completion import BudgetSpentError, FilteredError, ModelError
+from pytest_super.model.relay import AnyGateway
 from pytest_super.report.repeats import candidates
 from pytest_super.report.summary import Group
 from pytest_super.session.grading import SPLICED
 from pytest_super.session.models import running_gateway
+from pytest_super.session.run import Run
+from pytest_super.store.results import TrialResult
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
-    from pathlib import Path
-
     import pytest
-
-    from pytest_super.model.relay import AnyGateway
-    from pytest_super.session.run import Run
-    from pytest_super.store.results import TrialResult
 
 TOKENS = 200_000
 QUESTIONS_AT_ONCE = 8

@@ -6,11 +6,13 @@ The arguments of `run_task` are fixtures, so a conftest can override them.
 from __future__ import annotations
 
 import types
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from pytest_super.errors import SuperError
+from pytest_super.model.completion import Model
 from pytest_super.session.item import TaskItem
 from pytest_super.session.papers import items_of
 from pytest_super.session.private_pytest import fixture_closure
@@ -18,16 +20,13 @@ from pytest_super.session.run import RUN
 from pytest_super.session.scoring import refuse_late_metrics
 from pytest_super.store.results import epoch_name
 from pytest_super.tasks.loading import load_tasks, refuse_known_ids
+from pytest_super.tasks.task import Task
+from pytest_super.trial.budget import Budget
 from pytest_super.words import printable
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
     from pytest_super.kernel.client import Kernel
-    from pytest_super.model.completion import Model
-    from pytest_super.tasks.task import Task
     from pytest_super.trial.agent_run import Agent
-    from pytest_super.trial.budget import Budget
 
 TASK_PLACES = pytest.StashKey[dict[str, str]]()
 STATED: pytest.StashKey[list[Task]] = pytest.StashKey()

@@ -2,25 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pytest_super.agents.identity import contents_of, is_in_image
 from pytest_super.digests import digest, file_digest, tree_of
+from pytest_super.metrics import Metric
 from pytest_super.metrics.registry import REFERENCE, headline_of, is_headline
 from pytest_super.model.settings import SCRIPTED
+from pytest_super.programs.installed.agent import Additions
+from pytest_super.session.settings import Settings
+from pytest_super.store.results import TrialResult
 from pytest_super.tasks.paper import graded_by
-from pytest_super.tasks.task import TOKEN_BUDGETS
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
-
-    from pytest_super.metrics import Metric
-    from pytest_super.programs.installed.agent import Additions
-    from pytest_super.session.settings import Settings
-    from pytest_super.store.results import TrialResult
-    from pytest_super.tasks.task import Task
+from pytest_super.tasks.task import TOKEN_BUDGETS, Task
 
 # The fields of a task by what they decide. The others describe it, or make tasks of it.
 CONDITIONS = {

@@ -2,24 +2,21 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
 
 from pytest_super.comparison.baseline import read_side
 from pytest_super.comparison.matching import why_different
+from pytest_super.comparison.side import Side
 from pytest_super.errors import SuperError
 from pytest_super.gates import Selected
 from pytest_super.session.expected import expected_of, once_in_a_run
+from pytest_super.session.item import TaskItem
+from pytest_super.session.run import Run
 from pytest_super.session.start_ahead import OUTCOMES
 from pytest_super.store.json_lines import read_json
 from pytest_super.words import counted, named, one_line
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Mapping, Sequence
-    from pathlib import Path
-
-    from pytest_super.comparison.side import Side
-    from pytest_super.session.item import TaskItem
-    from pytest_super.session.run import Run
 
 NOTE = "comparable.json"
 # So many tasks are named for each reason.

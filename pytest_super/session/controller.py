@@ -6,12 +6,14 @@ the item was interrupted or its worker died, the result is read from the trial's
 
 from __future__ import annotations
 
+from collections.abc import Generator, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
 from pytest_super.errors import InfrastructureError
+from pytest_super.gates.verdict import RunVerdict
 from pytest_super.kernel.providers.registry import find_provider
 from pytest_super.report.junit import rewrite_junit
 from pytest_super.report.terminal import write_lines
@@ -19,19 +21,13 @@ from pytest_super.session.at_end import reports_of
 from pytest_super.session.comparable import left_out_lines, selected_of
 from pytest_super.session.early_end import EarlyEnd
 from pytest_super.session.resume import taken_line
-from pytest_super.session.run import facts_of
+from pytest_super.session.run import Run, facts_of
 from pytest_super.session.scoring import GATES, SCORING
 from pytest_super.session.start_ahead import OUTCOMES
 from pytest_super.session.trials import Trials, trouble_of
 from pytest_super.store.results import INTERRUPTED, TrialResult
 from pytest_super.store.run_folder import RunFolder, create_run
 from pytest_super.words import counted, one_line, words_of
-
-if TYPE_CHECKING:
-    from collections.abc import Generator, Iterable, Iterator, Sequence
-
-    from pytest_super.gates.verdict import RunVerdict
-    from pytest_super.session.run import Run
 
 
 class Controller:

@@ -8,16 +8,16 @@ from typing import TYPE_CHECKING
 
 from pytest_super.errors import InfrastructureError
 from pytest_super.gates.stopping import whole_epochs
+from pytest_super.gates.verdict import RunGates
 from pytest_super.gates.wording import SAVED, SAVED_COST
 from pytest_super.store.results import task_and_epoch
+from pytest_super.store.run_folder import RunFolder
 from pytest_super.store.verdict import write_decided
 from pytest_super.words import counted
 
 if TYPE_CHECKING:
-    from pytest_super.gates.verdict import RunGates
     from pytest_super.session.run import Run
     from pytest_super.session.trials import Trials
-    from pytest_super.store.run_folder import RunFolder
 
 
 class EarlyEnd:

@@ -2,34 +2,31 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from pytest_super.agents.identity import texts_of_agent
 from pytest_super.errors import InfrastructureError
+from pytest_super.integrity.deciding import DecidingFiles
 from pytest_super.integrity.look import Traces
 from pytest_super.integrity.registry import signs_of, unseen_in
 from pytest_super.metrics.cause import cause_of
-from pytest_super.metrics.evidence import Evidence, Spent
+from pytest_super.metrics.evidence import Evidence, Landmark, Spent
 from pytest_super.metrics.registry import scored
 from pytest_super.model.completion import RunCostError
 from pytest_super.session.comparability import digests_of_trial
+from pytest_super.session.item import TaskItem
 from pytest_super.session.run import RUN
 from pytest_super.session.scoring import SCORING
-from pytest_super.store.results import INTERRUPTED, RUN_COST, most_repeats
+from pytest_super.store.activity import Doing
+from pytest_super.store.results import INTERRUPTED, RUN_COST, TrialResult, most_repeats
+from pytest_super.tasks.task import Task
+from pytest_super.trial.trial import Trial
 from pytest_super.words import words_of
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from pytest_super.integrity.deciding import DecidingFiles
-    from pytest_super.metrics.evidence import Landmark
     from pytest_super.session.grading import TrialGrade
-    from pytest_super.session.item import TaskItem
-    from pytest_super.store.activity import Doing
-    from pytest_super.store.results import TrialResult
-    from pytest_super.tasks.task import Task
-    from pytest_super.trial.trial import Trial
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -4,19 +4,16 @@ from __future__ import annotations
 
 import fcntl
 import json
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 from pytest_super.session.comparability import digests_of_trial
+from pytest_super.session.item import TaskItem
 from pytest_super.session.run import RUN
 from pytest_super.store.json_lines import disk_errors, read_json
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from pathlib import Path
-
-    from pytest_super.session.item import TaskItem
-    from pytest_super.store.results import TrialResult
+from pytest_super.store.results import TrialResult
 
 
 @dataclass(frozen=True, kw_only=True)

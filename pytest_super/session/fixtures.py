@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from typing import TYPE_CHECKING
 
 import pytest
 
+from pytest_super.model.completion import Model
 from pytest_super.session.run import RUN
+from pytest_super.tasks.task import Task
+from pytest_super.trial.budget import Budget
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
     from pytest_super.kernel.client import Kernel
-    from pytest_super.model.completion import Model
-    from pytest_super.tasks.task import Task
     from pytest_super.trial.agent_run import Agent
-    from pytest_super.trial.budget import Budget
 
 
 @pytest.fixture

@@ -2,23 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from itertools import zip_longest
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from pytest_super.model.protocols.folds import fold
 from pytest_super.model.request_difference import RequestDifference, without_equal
-from pytest_super.store.trajectory import read_trajectory
+from pytest_super.store.results import TrialResult
+from pytest_super.store.trajectory import Step, read_trajectory
 from pytest_super.words import counted, one_line
 
 # Of the digest of a file.
 DIGITS = 12
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    from pytest_super.store.results import TrialResult
-    from pytest_super.store.trajectory import Step
 
 
 def recorded_steps(start: str, task: str) -> list[Step]:

@@ -4,12 +4,9 @@ from __future__ import annotations
 
 import atexit
 import gc
-from typing import TYPE_CHECKING
+from collections.abc import Generator
 
 import pytest
-
-if TYPE_CHECKING:
-    from collections.abc import Generator
 
 
 class Garbage:

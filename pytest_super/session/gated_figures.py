@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING
@@ -12,21 +13,17 @@ from pytest_super.gates.figures import names_of_figures
 from pytest_super.metrics.registry import REFERENCE
 from pytest_super.option_values import ini_value
 from pytest_super.session.collection import STATED
+from pytest_super.session.item import TaskItem
 from pytest_super.session.run import RUN
 from pytest_super.session.scoring import ON_COMMAND_LINE, SCORING, source_of_gates
 from pytest_super.session.selection import is_wanted
 from pytest_super.session.start_ahead import OUTCOMES
 from pytest_super.tasks.combinations import Items
 from pytest_super.tasks.loading import load_tasks
-from pytest_super.tasks.task import TASK_SUFFIX
+from pytest_super.tasks.task import TASK_SUFFIX, Task
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
-
     import pytest
-
-    from pytest_super.session.item import TaskItem
-    from pytest_super.tasks.task import Task
 
 
 def refuse_missing_figures(config: pytest.Config, items: Iterable[TaskItem]) -> None:

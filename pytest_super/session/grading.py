@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
+from pathlib import Path
 from time import monotonic
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pytest_super.functions.source import SourceError
-from pytest_super.grading.changed_code import changed_code, originals_in
+from pytest_super.grading.changed_code import ChangedCode, Original, changed_code, originals_in
 from pytest_super.grading.collected import (
+    Collected,
     CollectionError,
+    Files,
     changed_elsewhere,
     collect,
     files_below_workdir,
@@ -18,21 +22,13 @@ from pytest_super.grading.collected import (
     read_collected,
 )
 from pytest_super.grading.grader import Grader
+from pytest_super.kernel.client import Kernel
+from pytest_super.metrics.evidence import GradedValue
+from pytest_super.session.item import ReadyKernel, TaskItem
 from pytest_super.session.kernels import first_ready
-from pytest_super.tasks.grade import SAME
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
-
-    from pytest_super.grading.changed_code import ChangedCode, Original
-    from pytest_super.grading.collected import Collected, Files
-    from pytest_super.kernel.client import Kernel
-    from pytest_super.metrics.evidence import GradedValue
-    from pytest_super.session.item import ReadyKernel, TaskItem
-    from pytest_super.session.masked_code import Splice
-    from pytest_super.tasks.grade import Grade
-    from pytest_super.tasks.task import Task
+from pytest_super.session.masked_code import Splice
+from pytest_super.tasks.grade import SAME, Grade
+from pytest_super.tasks.task import Task
 
 COLLECTED, LOG = "collected.tar", "grading.log"
 # Of an item of a paper: what is graded instead of the collected files, and the log of these.

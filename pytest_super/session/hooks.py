@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Generator, Iterable
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -10,6 +12,7 @@ import pytest
 from pytest_super.agents.registry import find_agent
 from pytest_super.errors import SuperError
 from pytest_super.gates import Selected
+from pytest_super.kernel.sandbox import Sandbox
 from pytest_super.session.collection import STATED, TaskFile
 from pytest_super.session.comparable import note_comparable, refuse_few, selected_of
 from pytest_super.session.gated_figures import refuse_missing_figures
@@ -30,15 +33,10 @@ from pytest_super.session.selection import (
 from pytest_super.session.start_ahead import START_AHEAD
 from pytest_super.session.unfit import refuse_shared_gpus, refuse_unfit_machine
 from pytest_super.sources.tree import Tree
-from pytest_super.tasks.task import TASK_SUFFIX
+from pytest_super.tasks.task import TASK_SUFFIX, Task
 from pytest_super.words import printable
 
 if TYPE_CHECKING:
-    from collections.abc import Generator, Iterable
-    from pathlib import Path
-
-    from pytest_super.kernel.sandbox import Sandbox
-    from pytest_super.tasks.task import Task
     from pytest_super.trial.agent_run import Agent
 
 MISNAMED = "{path}: a task file is named NAME.task.yaml: rename it if it is one"

@@ -15,15 +15,15 @@ from pytest_super.report.text import outcome_of
 from pytest_super.session.comparability import facts_of_scoring
 from pytest_super.session.run import RUN, worker_name
 from pytest_super.session.scoring import SCORING
+from pytest_super.snapshots.prefix import Prefix
 from pytest_super.store.results import TrialResult
 from pytest_super.store.trial_folder import TrialFolder
+from pytest_super.tasks.task import Task
 from pytest_super.words import counted, printable
 
 if TYPE_CHECKING:
     from pytest_super.kernel.client import Kernel
     from pytest_super.session.masked_code import PaperCode
-    from pytest_super.snapshots.prefix import Prefix
-    from pytest_super.tasks.task import Task
 
 RESULT = pytest.StashKey[TrialResult]()
 # The result of an earlier run that stands for the trial, which then does not run.

@@ -13,27 +13,25 @@ from pytest_super.kernel.cell import SandboxLostError
 from pytest_super.kernel.providers.registry import find_provider
 from pytest_super.kernel.sandbox import (
     FIXED_ENVIRONMENT,
+    Sandbox,
     agent_version_of,
     name_of,
     refuse_missing,
     software_of,
 )
-from pytest_super.session.item import ReadyKernel
+from pytest_super.session.item import ReadyKernel, TaskItem
 from pytest_super.session.private_pytest import fixture_definitions, is_own
-from pytest_super.session.run import RUN
+from pytest_super.session.run import RUN, Run
 from pytest_super.session.start_ahead import START_AHEAD, Placement
 from pytest_super.snapshots.prefix import Prefix, RestoredPrefix, prefix_of
 from pytest_super.tasks.paper_item import PaperItem
+from pytest_super.tasks.task import Repository, Task
 
 if TYPE_CHECKING:
     import pytest
 
     from pytest_super.kernel.client import Kernel
-    from pytest_super.kernel.sandbox import Sandbox
-    from pytest_super.session.item import TaskItem
     from pytest_super.session.masked_code import PaperCode
-    from pytest_super.session.run import Run
-    from pytest_super.tasks.task import Repository, Task
 
 KERNEL_FIXTURES = frozenset({"super_kernel", "super_make_kernel"})
 

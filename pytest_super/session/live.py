@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Generator, Iterable
 from contextlib import ExitStack
 from time import monotonic, time
 from typing import TYPE_CHECKING, Any
@@ -13,13 +14,11 @@ from pytest_super.report.live import LiveDisplay, own_descriptor, style_of
 from pytest_super.report.progress import Progress, activity_lines, clipped
 from pytest_super.session.outcome import CRASH_PHASE, REQUEUED, is_task, trial_of
 from pytest_super.store.activity import Doing, newest_doing
+from pytest_super.store.results import TrialResult
 from pytest_super.store.run_folder import last_reruns
 
 if TYPE_CHECKING:
-    from collections.abc import Generator, Iterable
-
     from pytest_super.session.controller import Controller
-    from pytest_super.store.results import TrialResult
 
 
 # Values of --capture by which the output of tests goes to the terminal.

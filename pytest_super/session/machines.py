@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
 
 import pytest
 
 from pytest_super.session.slurm import SlurmWorkers
 from pytest_super.session.ssh import SshWorkers
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 
 def use_machines(config: pytest.Config, machines: Sequence[str], words: Sequence[str]) -> None:

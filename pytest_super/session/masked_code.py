@@ -9,35 +9,31 @@ from __future__ import annotations
 import os
 import tarfile
 import tempfile
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path, PurePosixPath
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pytest_super.errors import InfrastructureError, SuperError
 from pytest_super.functions.bounded import refuse_too_large, splice
 from pytest_super.functions.calls import call_edges
+from pytest_super.functions.masking import MaskedFile
 from pytest_super.functions.names import by_file
 from pytest_super.functions.repository import masked_files, write
 from pytest_super.functions.source import SourceError
+from pytest_super.functions.splicing import Spliced
 from pytest_super.grading.changed_code import Original
 from pytest_super.grading.collected import add_file, contents
 from pytest_super.kernel.cell import SandboxLostError
+from pytest_super.kernel.client import Kernel
 from pytest_super.sources import fetch
 from pytest_super.sources.paper import paper_text
 from pytest_super.store.json_lines import disk_errors
-from pytest_super.tasks.paper import paper_name
+from pytest_super.tasks.paper import MaskableFunction, paper_name
 from pytest_super.tasks.paper_item import PaperItem
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
-
-    from pytest_super.functions.masking import MaskedFile
-    from pytest_super.functions.splicing import Spliced
-    from pytest_super.kernel.client import Kernel
-    from pytest_super.tasks.paper import MaskableFunction
-    from pytest_super.tasks.task import Task
+from pytest_super.tasks.task import Task
 
 
 @dataclass(frozen=True, kw_only=True)

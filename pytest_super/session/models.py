@@ -3,18 +3,14 @@
 from __future__ import annotations
 
 from threading import Lock
-from typing import TYPE_CHECKING
 
 import pytest
 
-from pytest_super.session.run import RUN
-
-if TYPE_CHECKING:
-    from pytest_super.model.completion import Model
-    from pytest_super.model.relay import AnyGateway
-    from pytest_super.session.item import TaskItem
-    from pytest_super.session.run import Run
-    from pytest_super.trial.budget import Budget
+from pytest_super.model.completion import Model
+from pytest_super.model.relay import AnyGateway
+from pytest_super.session.item import TaskItem
+from pytest_super.session.run import RUN, Run
+from pytest_super.trial.budget import Budget
 
 # This process's connection to the gateway.
 GATEWAY: pytest.StashKey[AnyGateway] = pytest.StashKey()

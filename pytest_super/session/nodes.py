@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import inspect
 import sys
+from collections.abc import Iterator
 from importlib.metadata import version
+from pathlib import Path
 from time import time
 from typing import TYPE_CHECKING, Any
 
@@ -14,9 +16,6 @@ from pytest_super.errors import InfrastructureError
 from pytest_super.store.json_lines import disk_errors
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
-
     from execnet import Channel
 
     from pytest_super.session.run import Run

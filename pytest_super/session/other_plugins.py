@@ -6,12 +6,10 @@ its worker died, which says nothing about the agent.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable
+from typing import Any
 
 import pytest
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
 
 # The options of pytest-rerunfailures, pytest-retry and flaky, by the names of their values.
 OPTIONS = {

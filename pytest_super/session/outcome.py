@@ -7,16 +7,14 @@ from typing import TYPE_CHECKING, Any
 
 from pytest_super.errors import InfrastructureError, SuperError
 from pytest_super.report.junit import figures_of_trial
-from pytest_super.session.item import RESULT, Unsolved
+from pytest_super.session.item import RESULT, TaskItem, Unsolved
 from pytest_super.session.run import RUN
+from pytest_super.store.results import TrialResult
 from pytest_super.tasks.task import TASK_SUFFIX
 from pytest_super.words import printable, words_of
 
 if TYPE_CHECKING:
     import pytest
-
-    from pytest_super.session.item import TaskItem
-    from pytest_super.store.results import TrialResult
 
 
 REQUEUED = "requeued"

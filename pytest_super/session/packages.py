@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 import shlex
+from collections.abc import Sequence
 from importlib.metadata import PackageNotFoundError, version
-from typing import TYPE_CHECKING, NoReturn
+from typing import NoReturn
 
 import pytest
 
 from pytest_super.kernel.providers.registry import find_provider
 from pytest_super.session.item import TaskItem
 from pytest_super.session.run import REFUSED, RUN, is_worker
+from pytest_super.tasks.task import Task
 from pytest_super.words import counted
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from pytest_super.tasks.task import Task
 
 
 def refuse_missing_packages(config: pytest.Config, items: list[pytest.Item]) -> None:

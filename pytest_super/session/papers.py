@@ -2,23 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 
 from pytest_super.errors import SuperError, TaskFileError
 from pytest_super.session.run import RUN
-from pytest_super.tasks.combinations import Items, all_places, item_id, places_in, sampled_places
+from pytest_super.tasks.combinations import Items, Places, all_places, item_id, places_in, sampled_places
 from pytest_super.tasks.loading import load_tasks
-from pytest_super.tasks.task import TASK_SUFFIX
+from pytest_super.tasks.task import TASK_SUFFIX, Task
 from pytest_super.words import printable
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
-
-    from pytest_super.tasks.combinations import Places
-    from pytest_super.tasks.task import Task
 
 # Between a file and the name of an item in the arguments of pytest.
 SEPARATOR = "::"

@@ -10,10 +10,11 @@ import os
 import shutil
 import sys
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import pytest
 
@@ -25,16 +26,11 @@ from pytest_super.session.private_pytest import fixture_definitions, is_own
 from pytest_super.session.run import RUN, Run
 from pytest_super.session.start_ahead import OUTCOMES
 from pytest_super.store.json_lines import UNREADABLE, damage, read_json, read_object
-from pytest_super.store.results import folder_name, read_result
+from pytest_super.store.results import TrialResult, folder_name, read_result
 from pytest_super.store.run_folder import last_results, take_trial
 from pytest_super.store.stored_runs import scored_again
+from pytest_super.tasks.task import Task
 from pytest_super.words import counted
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from pytest_super.store.results import TrialResult
-    from pytest_super.tasks.task import Task
 
 RESUMED_RUN: pytest.StashKey[ResumedRun] = pytest.StashKey()
 NOTE = "resumed.json"

@@ -6,7 +6,7 @@ import secrets
 from dataclasses import dataclass, field, fields, replace
 from importlib.metadata import version
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
@@ -15,13 +15,11 @@ from pytest_super.errors import SuperError
 from pytest_super.kernel.providers.registry import AUTO, Choice, choose_provider, find_provider
 from pytest_super.model.settings import ModelSettings
 from pytest_super.session.comparability import subject_of
+from pytest_super.session.settings import Settings
 from pytest_super.store.results import FORMAT, read_results
 from pytest_super.store.run_folder import new_run_id
 from pytest_super.store.stored_runs import find_run
 from pytest_super.store.verdict import decided_after
-
-if TYPE_CHECKING:
-    from pytest_super.session.settings import Settings
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -2,47 +2,38 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from time import monotonic
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
 from pytest_super.agents.reflexion import Reflecting
 from pytest_super.errors import InfrastructureError
-from pytest_super.integrity.deciding import deciding_files, time_inside
+from pytest_super.integrity.deciding import DecidingFiles, deciding_files, time_inside
+from pytest_super.kernel.client import Kernel
 from pytest_super.kernel.sandbox import DEFAULT_MEMORY, default_exceeded
 from pytest_super.metrics.matching.landmark_matcher import LandmarkMatcher
-from pytest_super.model.completion import ModelError
+from pytest_super.model.completion import Model, ModelError
 from pytest_super.report.notebook import write_notebook
 from pytest_super.report.text import outcome_of
 from pytest_super.session.ended_trial import EndedTrial
 from pytest_super.session.grading import TrialGrade, grade_trial
-from pytest_super.session.item import RESULT, Unsolved
+from pytest_super.session.item import RESULT, TaskItem, Unsolved
 from pytest_super.session.outcome import stop_if_final
 from pytest_super.session.run import RUN
 from pytest_super.snapshots.prefix import Prefix
-from pytest_super.store.trajectory import now
+from pytest_super.store.results import TrialResult
+from pytest_super.store.trajectory import Step, now
 from pytest_super.tasks.paper_item import PaperItem
 from pytest_super.tasks.public_task import public_part
-from pytest_super.trial.agent_run import run_agent
+from pytest_super.tasks.task import Task
+from pytest_super.trial.agent_run import Agent, run_agent
+from pytest_super.trial.budget import Budget
 from pytest_super.trial.entrypoint import EntrypointScript
 from pytest_super.trial.trial import Trial
 from pytest_super.words import words_of
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
-    from pytest_super.integrity.deciding import DecidingFiles
-    from pytest_super.kernel.client import Kernel
-    from pytest_super.model.completion import Model
-    from pytest_super.session.item import TaskItem
-    from pytest_super.store.results import TrialResult
-    from pytest_super.store.trajectory import Step
-    from pytest_super.tasks.task import Task
-    from pytest_super.trial.agent_run import Agent
-    from pytest_super.trial.budget import Budget
-
 
 # How long the end of a trial waits for model calls that the agent has abandoned.
 UNDER_WAY_SECONDS = 30.0

@@ -10,21 +10,20 @@ import pytest
 from pytest_super.agents.identity import is_in_image
 from pytest_super.comparison.baseline import read_side
 from pytest_super.comparison.earlier import EarlierRuns, earlier_runs
+from pytest_super.comparison.side import Side
 from pytest_super.errors import SuperError
+from pytest_super.gates import Gate
 from pytest_super.gates.fail_under import parse_gate
 from pytest_super.gates.must_solve import read_must_solve
 from pytest_super.gates.verdict import RunGates
+from pytest_super.metrics import Metric
 from pytest_super.metrics.registry import REFERENCE, checked, installed_metrics
-from pytest_super.session.run import MAKES_AGENTS, is_worker, offers
+from pytest_super.session.run import MAKES_AGENTS, Run, is_worker, offers
+from pytest_super.session.settings import Settings
 from pytest_super.statistics import require_scipy
 
 if TYPE_CHECKING:
-    from pytest_super.comparison.side import Side
-    from pytest_super.gates import Gate
     from pytest_super.gates.baseline import BaselineGate
-    from pytest_super.metrics import Metric
-    from pytest_super.session.run import Run
-    from pytest_super.session.settings import Settings
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -4,27 +4,23 @@ from __future__ import annotations
 
 import os
 import stat
+from collections.abc import Callable
 from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
 from pytest_super.agents.registry import AgentSettings, installed_agent
 from pytest_super.errors import SuperError
 from pytest_super.kernel.providers.host_environment import trusted_certificates
-from pytest_super.kernel.sandbox import SandboxSettings
+from pytest_super.kernel.sandbox import ProgramInImage, SandboxSettings
 from pytest_super.model.settings import SCRIPTED
+from pytest_super.option_types import Epochs, Sample
 from pytest_super.option_values import resolved, value_of
 from pytest_super.options import OPTIONS
 from pytest_super.programs.installed.agent import Additions
 from pytest_super.store.stored_runs import find_path, find_side
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from pytest_super.kernel.sandbox import ProgramInImage
-    from pytest_super.option_types import Epochs, Sample
 
 # The value of --super-answers that keeps no record.
 NO_ANSWERS = "none"

@@ -9,13 +9,12 @@ import shutil
 import subprocess
 import sys
 import time
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     import execnet
 
 # After so many seconds without a further node the run begins with those that it has. Slurm looks for room for

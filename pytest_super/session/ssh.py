@@ -6,13 +6,12 @@ import os
 import shlex
 import subprocess
 import sys
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     import execnet
 
 # A machine that does not answer is given up after 15 s, or after 45 s once it has a worker. After Ctrl-C in a

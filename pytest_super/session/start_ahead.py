@@ -6,16 +6,16 @@ A trial mostly waits for its model, and a sandbox takes a second or more of proc
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable
 from concurrent.futures import Future
 from contextlib import suppress
 from typing import TYPE_CHECKING, NamedTuple
 
 import pytest
 
-if TYPE_CHECKING:
-    from collections.abc import Callable
+from pytest_super.kernel.sandbox import Sandbox
 
-    from pytest_super.kernel.sandbox import Sandbox
+if TYPE_CHECKING:
     from pytest_super.session.item import ReadyKernel, TaskItem
     from pytest_super.session.masked_code import PaperCode
     from pytest_super.snapshots.prefix import Prefix

@@ -2,27 +2,26 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pytest_super.errors import SuperError
+from pytest_super.gates.verdict import RunVerdict
 from pytest_super.report.table import WIDTH
 from pytest_super.report.terminal import summary_lines, trouble_lines, write_lines
 from pytest_super.session.resume import line_to_go_on
 from pytest_super.session.scoring import SCORING
 from pytest_super.session.selection import keyword_hints
+from pytest_super.session.settings import Settings
+from pytest_super.store.run_folder import RunFolder
 from pytest_super.words import one_line, words_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     import pytest
 
-    from pytest_super.gates.verdict import RunVerdict
     from pytest_super.session.controller import Controller
-    from pytest_super.session.settings import Settings
     from pytest_super.session.workers import Workers
-    from pytest_super.store.run_folder import RunFolder
 
 
 class TerminalSummary:

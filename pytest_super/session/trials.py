@@ -3,15 +3,11 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable, Iterator
+from typing import Any
 
 from pytest_super.session.outcome import CRASH_PHASE, REQUEUED, is_task, trial_of
-from pytest_super.store.results import task_and_epoch
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
-
-    from pytest_super.store.results import TrialResult
+from pytest_super.store.results import TrialResult, task_and_epoch
 
 
 class Trials:

@@ -14,13 +14,11 @@ from pytest_super.errors import InfrastructureError
 from pytest_super.kernel.providers.registry import AUTO, find_provider
 from pytest_super.session.item import TaskItem
 from pytest_super.session.packages import makes_sandboxes, refuse_to_run
-from pytest_super.session.run import RUN
+from pytest_super.session.run import RUN, Run
 from pytest_super.words import counted
 
 if TYPE_CHECKING:
     import pytest
-
-    from pytest_super.session.run import Run
 
 
 def refuse_unfit_machine(config: pytest.Config, items: list[pytest.Item]) -> None:

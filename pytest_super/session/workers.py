@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections import Counter
+from collections.abc import Generator
 from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -15,12 +16,10 @@ from pytest_super.kernel.providers.registry import find_provider
 from pytest_super.session.models import RELAY, running_gateway
 from pytest_super.session.outcome import REQUEUED, is_task, trial_of, trouble_after
 from pytest_super.session.run import HINTS, REFUSED
+from pytest_super.store.results import TrialResult
 
 if TYPE_CHECKING:
-    from collections.abc import Generator
-
     from pytest_super.session.controller import Controller
-    from pytest_super.store.results import TrialResult
 
 MAX_RERUNS = 1
 """A trial whose worker died is run once more. A second death is an error."""

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from itertools import takewhile
 from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from pytest_super.tasks.task import PreExecuted
 
 # The first lines of cells that are not Python. With options, `%%bash` can bind its output to a name.

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import time
+from collections.abc import Iterator
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field
 from functools import cache
@@ -14,7 +15,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from pytest_super.errors import InfrastructureError
-from pytest_super.snapshots.covered_steps import plan_of
+from pytest_super.kernel.sandbox import Sandbox, SnapshotSandbox
+from pytest_super.snapshots.covered_steps import Plan, plan_of
 from pytest_super.snapshots.record import (
     SnapshotRecord,
     archive_of,
@@ -25,17 +27,13 @@ from pytest_super.snapshots.record import (
     snapshot_name,
     write_record,
 )
+from pytest_super.store.trajectory import Step
 from pytest_super.store.user_cache import cache_folder
+from pytest_super.tasks.task import Task
 from pytest_super.trial.prefix import pre_execute
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from pytest_super.kernel.client import Kernel
-    from pytest_super.kernel.sandbox import Sandbox, SnapshotSandbox
-    from pytest_super.snapshots.covered_steps import Plan
-    from pytest_super.store.trajectory import Step
-    from pytest_super.tasks.task import Task
 
 # Steps that take less time than this run faster than their files are saved and restored.
 WORTH_SECONDS = 1.0

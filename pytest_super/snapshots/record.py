@@ -8,20 +8,17 @@ from __future__ import annotations
 import fcntl
 import json
 import time
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, field
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 from pytest_super.digests import digest, tree_of
 from pytest_super.store.atomic_write import write_atomically
 from pytest_super.store.trajectory import Step, step_from_data, step_to_data
 from pytest_super.tasks.paper_item import PaperItem
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
-
-    from pytest_super.tasks.task import Task
+from pytest_super.tasks.task import Task
 
 # Part of every name, so that snapshots of another format are not used.
 FORMAT = 3

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 from pytest_super.errors import TaskFileError
 from pytest_super.tasks.task import TASK_SUFFIX
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 TASK_FILES = f"*{TASK_SUFFIX}"
 

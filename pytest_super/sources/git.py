@@ -6,15 +6,12 @@ import os
 import posixpath
 import re
 import subprocess
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 from pytest_super.errors import InfrastructureError
 from pytest_super.redaction import redacted
 from pytest_super.sources.archive import unpack
 from pytest_super.sources.store import store, stored, workshop
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 TIMEOUT = 1800.0
 ADVICE = "check repository.git and the network"

@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 from pytest_super.sources.git import ALL, git_bytes, run_git
 from pytest_super.sources.store import workshop
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
-    from pathlib import Path
 
 # `:` old mode, new mode, old blob, new blob, status, tab, path: one change of a regular file.
 _CHANGE = re.compile(r":\d{6} 100\d{3} [0-9a-f]+ ([0-9a-f]+) [A-Z]\d*\t(.*)")

@@ -12,11 +12,12 @@ import re
 import subprocess
 import sys
 import warnings
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from html.parser import HTMLParser
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Self
 from urllib.parse import unquote, urldefrag, urljoin, urlsplit, urlunsplit
 from urllib.request import url2pathname
 
@@ -24,9 +25,6 @@ from pytest_super.errors import InfrastructureError
 from pytest_super.redaction import redacted
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from typing import Self
-
     import requests
 
 PAGE_TYPES = "application/vnd.pypi.simple.v1+html, text/html;q=0.1"

@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import re
 from contextlib import suppress
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 from packaging.version import InvalidVersion, Version
 
@@ -18,9 +18,6 @@ from pytest_super.redaction import redacted
 from pytest_super.sources.archive import SUFFIXES, check_one_folder, unpack
 from pytest_super.sources.index import Index, IndexFile
 from pytest_super.sources.store import store, stored, workshop
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 def fetch_release(project: str, version: str, sha256: str, *, cache: Path) -> Path:

@@ -5,14 +5,11 @@ from __future__ import annotations
 import os
 import shutil
 import tempfile
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from pytest_super.errors import InfrastructureError
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 
 def stored(place: Path) -> Path | None:

@@ -7,15 +7,12 @@ import hashlib
 import os
 import re
 import textwrap
+from collections.abc import Iterator
 from dataclasses import dataclass
 from email.parser import Parser
 from functools import cached_property
 from itertools import islice
 from pathlib import Path, PurePosixPath
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 # Bytes of one file, and of all files of one search.
 LONGEST_FILE = 2**20

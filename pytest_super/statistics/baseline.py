@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from math import sqrt
-from typing import TYPE_CHECKING
 
+from pytest_super.statistics.bounds import Difference
 from pytest_super.statistics.decision import chance_of_no_drop
 from pytest_super.statistics.samples import sample_of, shares_of
 from pytest_super.statistics.variance import noises_of
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from pytest_super.statistics.bounds import Difference
 
 # One that is larger hides what a comparison asks for: even with endless trials of the candidate an unchanged
 # agent passes in 95 % of runs only while the standard error of the baseline is below margin / 3.3.

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from bisect import bisect_left
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from math import sqrt
-from typing import TYPE_CHECKING, Final, Literal, TypeAlias
+from typing import Final, Literal, TypeAlias
 
 import numpy
 from scipy.special import stdtr
@@ -14,7 +15,7 @@ from pytest_super.statistics.bounds import LEVEL, Difference, Variance, quantile
 from pytest_super.statistics.difference import difference_of, with_pairs
 from pytest_super.statistics.errors import ROUNDING
 from pytest_super.statistics.pairs import pairs_of
-from pytest_super.statistics.samples import Pair, Sample, sample_of, samples_of, shares_of
+from pytest_super.statistics.samples import Numbers, Pair, Sample, sample_of, samples_of, shares_of
 from pytest_super.statistics.variance import (
     PRIOR_VARIANCE,
     between_tasks,
@@ -25,11 +26,6 @@ from pytest_super.statistics.variance import (
     with_drift,
     within_tasks,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from pytest_super.statistics.samples import Numbers
 
 Verdict: TypeAlias = Literal["pass", "regressed", "cannot tell"]
 PASS: Final = "pass"

@@ -6,14 +6,15 @@ The tasks are fixed, so all noise is that between trials of one task (Miller 202
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy
 
 from pytest_super.statistics.bounds import Difference, Loss, Variance
-from pytest_super.statistics.pairs import pairs_of
-from pytest_super.statistics.samples import dot, samples_of, shares_of
+from pytest_super.statistics.pairs import Pairs, pairs_of
+from pytest_super.statistics.samples import Numbers, Pair, Sample, dot, samples_of, shares_of
 from pytest_super.statistics.variance import (
     PRIOR_FREEDOM,
     loss_of,
@@ -22,12 +23,6 @@ from pytest_super.statistics.variance import (
     variance_of_part,
     with_drift,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from pytest_super.statistics.pairs import Pairs
-    from pytest_super.statistics.samples import Numbers, Pair, Sample
 
 
 def difference(pairs: Sequence[Pair], drift: float = 0.0) -> Difference:

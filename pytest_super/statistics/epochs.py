@@ -5,21 +5,16 @@ Epochs by the candidate's own results would turn chance into verdicts.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from math import sqrt
-from typing import TYPE_CHECKING
 
 import numpy
 
 from pytest_super.statistics.bounds import LEVEL, quantile_of
 from pytest_super.statistics.looks import confidences
-from pytest_super.statistics.samples import sample_of, shares_of
+from pytest_super.statistics.samples import Numbers, sample_of, shares_of
 from pytest_super.statistics.variance import noise_of, noises_of
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from pytest_super.statistics.samples import Numbers
 
 # How often the last look decides, if the agent has not changed.
 DECIDES = 0.95

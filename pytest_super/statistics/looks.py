@@ -6,6 +6,7 @@ bounds of O'Brien and Fleming: very little early, nearly all at the last one.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import cache
 from math import sqrt
 from typing import TYPE_CHECKING
@@ -17,8 +18,6 @@ from scipy.special import ndtr, ndtri
 from pytest_super.statistics.bounds import LEVEL
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from pytest_super.statistics.samples import Numbers
 
 # Beyond so many standard deviations there is nothing.

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from math import fsum
-from typing import TYPE_CHECKING
 
 from scipy.special import betaincinv, stdtrit
 
 from pytest_super.statistics.bounds import LEVEL
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 
 @dataclass(frozen=True, kw_only=True)

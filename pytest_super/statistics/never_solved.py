@@ -7,13 +7,10 @@ Some of their trials would have been solved. How often follows from the tasks th
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from pytest_super.statistics.samples import shares_of
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 # Fewer trials do not show what is solved rarely.
 LEAST_TRIALS = 10

@@ -6,6 +6,7 @@ luck until then. `benchmarks/paired.py` simulates how often the bounds are right
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from statistics import fmean
 from typing import TYPE_CHECKING, Any
@@ -13,8 +14,6 @@ from typing import TYPE_CHECKING, Any
 import numpy
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from pytest_super.statistics.samples import Numbers
 
 # Equal pairs do not prove that no pair can differ: what is not seen in a number of independent pairs is rarer

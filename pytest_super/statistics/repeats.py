@@ -6,11 +6,8 @@ worst of k is pass^k (Yao et al. 2024, arXiv 2406.12045). Both are unbiased: mea
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from math import comb, fsum
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 
 def best_of(values: Sequence[float], k: int) -> float:

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from math import fsum
 from statistics import fmean
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any, TypeAlias
 
 import numpy
 from numpy.typing import NDArray
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 Numbers: TypeAlias = NDArray[numpy.float64]
 """The tasks are the last axis. Arrays of several comparisons at once have more axes before it."""

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy
 
 from pytest_super.statistics.bounds import Loss, Variance
-from pytest_super.statistics.samples import dot, tasks_of
-
-if TYPE_CHECKING:
-    from pytest_super.statistics.samples import Numbers, Sample
+from pytest_super.statistics.samples import Numbers, Sample, dot, tasks_of
 
 # Few trials tell little about their variance, and equal ones nothing. So the estimate is moderated by a prior
 # one (Smyth 2004, doi 10.2202/1544-6115.1027) with the weight of so many degrees of freedom: the largest

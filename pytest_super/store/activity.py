@@ -6,16 +6,14 @@ import json
 import os
 import threading
 import time
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, replace
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 from pytest_super.reading import read_bytes
 from pytest_super.store.trajectory import MANY_REPEATS
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-    from pathlib import Path
 
 FILE = "activity.json"
 # Actions have the names that agents give them.

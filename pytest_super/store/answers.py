@@ -8,19 +8,17 @@ from __future__ import annotations
 import json
 import zipfile
 import zlib
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pytest_super.errors import SuperError
 from pytest_super.json_values import texts
 from pytest_super.reading import open_regular
 from pytest_super.store.json_lines import UNREADABLE, damage
 from pytest_super.store.results import TRIAL_FOLDER
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
 
 AnyPath = Path | zipfile.Path
 """In a folder, or in an archive."""

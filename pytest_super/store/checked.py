@@ -4,20 +4,18 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Iterator
 from functools import cache
 from math import isfinite
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pytest_super.reading import read_text
+from pytest_super.store.results import TrialResult
 from pytest_super.tasks.fields import TASK_ID
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
-
     from pydantic import TypeAdapter
-
-    from pytest_super.store.results import TrialResult
 
 # Larger numbers cannot be computed with: those of a damaged file can have any number of digits.
 LARGEST = 1e15

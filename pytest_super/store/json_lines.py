@@ -5,18 +5,15 @@ from __future__ import annotations
 import errno
 import json
 import os
+from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from io import BufferedRandom
+from pathlib import Path
+from typing import Any
 
 from pytest_super.errors import InfrastructureError
 from pytest_super.reading import read_text
 from pytest_super.words import LINE_LIMIT, shortened
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from io import BufferedRandom
-    from pathlib import Path
-
 
 # What reading a file of any content can raise.
 UNREADABLE = (OSError, ValueError, TypeError, LookupError, AttributeError, ArithmeticError, RecursionError)

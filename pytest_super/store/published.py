@@ -4,17 +4,15 @@ from __future__ import annotations
 
 import ast
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from pathlib import Path
+from typing import Any, Literal
 
 from pytest_super.errors import SuperError
 from pytest_super.store.json_lines import UNREADABLE, damage, read_json
 from pytest_super.store.trajectory import CONTINUED, Action, Step
 from pytest_super.tasks.solution import cell_source
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
 
 AgentName = Literal["react-super", "swe-agent"]
 

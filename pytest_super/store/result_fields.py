@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import MISSING, dataclass, fields, replace
 from types import UnionType
-from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, get_args, get_origin, get_type_hints
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
+from typing import Annotated, Any, NamedTuple, get_args, get_origin, get_type_hints
 
 
 class Unit(NamedTuple):

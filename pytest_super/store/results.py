@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from functools import cache
-from typing import TYPE_CHECKING, Annotated, Any
+from pathlib import Path
+from typing import Annotated, Any
 
 from pytest_super.store.json_lines import escape_surrogates, read_json, read_lines
 from pytest_super.store.result_fields import Field, Unit, declared_fields
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-    from pathlib import Path
-
-    from pytest_super.store.trajectory import Step
+from pytest_super.store.trajectory import Step
 
 FORMAT = 2
 """The version of the format of a run's files. Since 2 the metrics of a trial are in `metrics`."""

@@ -5,10 +5,12 @@ from __future__ import annotations
 import json
 import os
 import shutil
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from dataclasses import replace
 from datetime import datetime
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 from pytest_super.errors import InfrastructureError
 from pytest_super.store.activity import read_doing
@@ -25,10 +27,6 @@ from pytest_super.store.json_lines import (
 from pytest_super.store.results import RUNNING, TrialResult, most_repeats, read_result, read_results
 from pytest_super.store.trajectory import read_trajectory
 from pytest_super.words import counted, named
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
-    from pathlib import Path
 
 FACTS, RESULT, RESULTS = "run.json", "result.json", "results.jsonl"
 

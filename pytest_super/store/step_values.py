@@ -4,14 +4,11 @@ from __future__ import annotations
 
 import ast
 import json
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable
+from typing import Any
 
 from pytest_super.json_values import loaded
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from pytest_super.store.trajectory import Step
+from pytest_super.store.trajectory import Step
 
 # Characters of a cell's error or output that a message shows.
 MAX_ERROR = 300

@@ -5,15 +5,11 @@ from __future__ import annotations
 import os
 import shutil
 import time
+from collections.abc import Collection
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from pytest_super.errors import SuperError
 from pytest_super.store.json_lines import read_object
-
-if TYPE_CHECKING:
-    from collections.abc import Collection
-
 
 # A run that has written something in this time can still be under way.
 RECENT_SECONDS = 3600.0

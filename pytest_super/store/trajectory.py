@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any, Literal
+from pathlib import Path
+from typing import Any, Literal
 
 from pytest_super.store.json_lines import read_lines
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 # The types of a step that is a whole program. A program on the host acts by further steps, which come before
 # its own.

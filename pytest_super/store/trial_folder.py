@@ -4,19 +4,14 @@ from __future__ import annotations
 
 import shutil
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 from pytest_super.store.activity import Activity, ActivityFile
 from pytest_super.store.answers import FILE
 from pytest_super.store.atomic_write import write_atomically
 from pytest_super.store.json_lines import disk_errors, sync, to_line
-from pytest_super.store.trajectory import step_to_data
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from pytest_super.store.results import TrialResult
-    from pytest_super.store.trajectory import Step
+from pytest_super.store.results import TrialResult
+from pytest_super.store.trajectory import Step, step_to_data
 
 
 class TrialFolder:

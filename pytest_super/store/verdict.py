@@ -8,14 +8,12 @@ from __future__ import annotations
 
 import hmac
 import json
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
 
 from pytest_super.store.atomic_write import write_atomically
 from pytest_super.store.json_lines import UNREADABLE, disk_errors, read_json, read_object
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-    from pathlib import Path
 
 VERDICT = "verdict.json"
 NOTE = "decided.json"

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Sequence
+from pathlib import Path
+from typing import NamedTuple
 
 from pytest_super.store.atomic_write import write_atomically
 from pytest_super.store.json_lines import UNREADABLE, disk_errors
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from pathlib import Path
 
 FILE = "why.json"
 

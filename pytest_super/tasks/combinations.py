@@ -4,23 +4,19 @@ from __future__ import annotations
 
 import random
 from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from itertools import chain, combinations
 from math import comb
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TypeAlias
 
 from pytest_super.errors import SuperError
 from pytest_super.functions.names import may_overlap
 from pytest_super.tasks.grade import Grade
-from pytest_super.tasks.paper import files_of, graded_commands, numbered
+from pytest_super.tasks.paper import Experiment, files_of, graded_commands, numbered
 from pytest_super.tasks.paper_item import PaperItem, whole_item
+from pytest_super.tasks.task import Task
 from pytest_super.words import did_you_mean
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
-
-    from pytest_super.tasks.paper import Experiment
-    from pytest_super.tasks.task import Task
 
 Places: TypeAlias = tuple[int, ...]
 """Positions of functions in their paper, ascending."""

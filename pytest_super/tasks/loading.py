@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Iterable, Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, get_args
 
 from pydantic import BaseModel, ValidationError
@@ -10,18 +12,21 @@ from yaml import MappingNode, Node, ScalarNode, SequenceNode
 from pytest_super.errors import TaskFileError
 from pytest_super.tasks.task import Task
 from pytest_super.tasks.validation import broken_rules
-from pytest_super.tasks.yaml_reader import MAX_VALUES, Reader, Unreadable, documents, read_text, unreadable
+from pytest_super.tasks.yaml_reader import (
+    MAX_VALUES,
+    Location,
+    Reader,
+    Unreadable,
+    documents,
+    read_text,
+    unreadable,
+)
 from pytest_super.tasks.yaml_scalars import STR
 from pytest_super.words import did_you_mean, printable_line
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Iterator
-    from pathlib import Path
-
     from pydantic.fields import FieldInfo
     from pydantic_core import ErrorDetails
-
-    from pytest_super.tasks.yaml_reader import Location
 
 # Values for required fields that a task with errors lacks. No rule reads them.
 STAND_INS = {"id": "unknown", "set": "auto", "query": "unknown"}

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import PurePosixPath
-from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
+from typing import Annotated, Any, Literal, Self
 
 from pydantic import AfterValidator, BeforeValidator, Field, PrivateAttr, model_validator
 
@@ -12,9 +13,6 @@ from pytest_super.functions.names import SEPARATOR, by_file
 from pytest_super.tasks.fields import SHA256, FieldModel, Regex, RelativePath, Text
 from pytest_super.tasks.grade import GradedCommand, check_expected
 from pytest_super.words import did_you_mean
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
 
 PAPER_SUFFIXES = (".txt", ".md", ".pdf")
 # `verify` gives the commands other seeds in it: `python train.py --seed ${SUPER_SEED:-0}`.

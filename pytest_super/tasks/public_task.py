@@ -3,16 +3,11 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
-from pytest_super.tasks.paper import files_of, paper_name
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
-
-    from pytest_super.tasks.paper import Experiment, MaskableFunction
-    from pytest_super.tasks.task import Limits, Task
+from pytest_super.tasks.paper import Experiment, MaskableFunction, files_of, paper_name
+from pytest_super.tasks.task import Limits, Task
 
 
 @dataclass(frozen=True, kw_only=True)

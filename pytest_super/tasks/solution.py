@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pytest_super.errors import TaskFileError
 from pytest_super.reading import read_bytes
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from pytest_super.tasks.task import Solution
 
 

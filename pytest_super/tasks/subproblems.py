@@ -6,20 +6,16 @@ solution, and a task is the same on every machine.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Collection, Iterator, Sequence
+from typing import Any, NamedTuple
 
 from pydantic import Field, ValidationError
 
 from pytest_super.errors import TaskFileError
-from pytest_super.tasks.solution import answer_index, solution_cells
+from pytest_super.tasks.solution import SolutionCell, answer_index, solution_cells
 from pytest_super.tasks.task import PreExecuted, Solution, SubProblem, Task
 from pytest_super.tasks.validation import broken_rules
 from pytest_super.words import did_you_mean
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Sequence
-
-    from pytest_super.tasks.solution import SolutionCell
 
 Location = tuple[str | int, ...]
 Broken = tuple[Location, str]

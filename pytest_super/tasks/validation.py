@@ -3,21 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator
-from pathlib import PurePosixPath
-from typing import TYPE_CHECKING
+from pathlib import Path, PurePosixPath
 
 from pytest_super.errors import TaskFileError
 from pytest_super.tasks.combinations import function_ids
+from pytest_super.tasks.grade import GradedCommand
 from pytest_super.tasks.paper import files_of
 from pytest_super.tasks.solution import read_solution
-from pytest_super.tasks.task import TASK_SUFFIX
+from pytest_super.tasks.task import TASK_SUFFIX, Task
 from pytest_super.words import did_you_mean
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from pytest_super.tasks.grade import GradedCommand
-    from pytest_super.tasks.task import Task
 
 # Sources that only a compiler reads.
 COMPILED = frozenset(

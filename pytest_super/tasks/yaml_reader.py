@@ -5,17 +5,15 @@ from __future__ import annotations
 import operator
 import os
 import re
-from typing import TYPE_CHECKING, Any, AnyStr
+from collections.abc import Container, Iterator
+from pathlib import Path
+from typing import Any, AnyStr
 
 import yaml
 from yaml import MappingNode, ScalarNode
 
 from pytest_super.reading import open_regular
 from pytest_super.tasks.yaml_scalars import SPECIAL, STR, TAG, construct, tag_of, unknown_tag
-
-if TYPE_CHECKING:
-    from collections.abc import Container, Iterator
-    from pathlib import Path
 
 SEQ, MAP = TAG + "seq", TAG + "map"
 

@@ -7,10 +7,8 @@ PyYAML's own rules would change answers (`5e-05` and `1e-3` become strings, `no`
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Any
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
+from collections.abc import Callable
+from typing import Any
 
 TAG = "tag:yaml.org,2002:"
 STR = TAG + "str"

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping
+from typing import Any
 
 import yaml
 
 from pytest_super.tasks.yaml_scalars import STR
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 # Characters that need no escape: not the byte order mark, and not those that YAML 1.1 reads as line ends.
 _VISIBLE = r" -~\xa0-\u2027\u202a-\ud7ff\ue000-\ufefe\uff00-\ufffd\U00010000-\U0010ffff"

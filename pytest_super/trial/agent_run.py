@@ -6,14 +6,11 @@ import asyncio
 import inspect
 import os
 import traceback
-from typing import TYPE_CHECKING, Any, Protocol
+from collections.abc import Callable, Coroutine
+from typing import Any, Protocol
 
 from pytest_super.errors import TrialEnded
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Coroutine
-
-    from pytest_super.trial.trial import Trial
+from pytest_super.trial.trial import Trial
 
 
 class Agent(Protocol):

@@ -3,16 +3,11 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from dataclasses import asdict
-from typing import TYPE_CHECKING
 
 from pytest_super.model.completion import Usage
-from pytest_super.tasks.task import TOKEN_BUDGETS
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from pytest_super.tasks.task import Limits, Task
+from pytest_super.tasks.task import TOKEN_BUDGETS, Limits, Task
 
 # Seconds. While the model is waited for, the time left stands still, and whoever waits for a shorter one
 # would ask for it in a loop.

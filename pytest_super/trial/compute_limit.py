@@ -6,12 +6,11 @@ A cell that reaches the limit is cut by its time-out, and the trial ends.
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
     from pytest_super.kernel.client import Kernel
     from pytest_super.trial.budget import Budget
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from glob import escape
 from typing import TYPE_CHECKING
@@ -9,8 +10,6 @@ from typing import TYPE_CHECKING
 from pytest_super.kernel.cell import SandboxLostError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from pytest_super.kernel.client import Kernel
 
 # Longer files are compared with nothing.

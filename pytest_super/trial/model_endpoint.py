@@ -5,16 +5,18 @@ from __future__ import annotations
 import json
 import re
 import threading
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, cast
 
-from pytest_super.kernel.http_requests import EVENTS, Gone, Reply
-from pytest_super.model.client import error_of
-from pytest_super.model.completion import BudgetSpentError, FilteredError, ModelError, Usage
+from pytest_super.kernel.http_requests import EVENTS, Gone, HttpRequest, Reply
+from pytest_super.model.client import GatewayModel, error_of
+from pytest_super.model.completion import BudgetSpentError, FilteredError, Model, ModelError, Usage
 from pytest_super.model.failures import RETRIED, ModelCallError
 from pytest_super.model.protocols.exchange import exchange
 from pytest_super.model.protocols.protocol import headers_for, reading
 from pytest_super.model.protocols.registry import OFFERED, ROUTES, models_at, route_of
+from pytest_super.model.protocols.route import Route
 from pytest_super.model.token_estimate import CHARACTERS_PER_TOKEN
 from pytest_super.store.trajectory import now
 from pytest_super.trial.model_replies import (
@@ -26,12 +28,6 @@ from pytest_super.trial.model_replies import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
-    from pytest_super.kernel.http_requests import HttpRequest
-    from pytest_super.model.client import GatewayModel
-    from pytest_super.model.completion import Model
-    from pytest_super.model.protocols.route import Route
     from pytest_super.trial.budget import Budget
 
     OnCall = Callable[[dict[str, Any], Usage, str], None]

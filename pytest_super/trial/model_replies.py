@@ -4,15 +4,11 @@ from __future__ import annotations
 
 import json
 import uuid
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from pytest_super.kernel.http_requests import Reply
-from pytest_super.model.protocols.protocol import plain_error
-
-if TYPE_CHECKING:
-    from pytest_super.kernel.http_requests import HttpRequest
-    from pytest_super.model.completion import Completion
-    from pytest_super.model.protocols.protocol import WireProtocol
+from pytest_super.kernel.http_requests import HttpRequest, Reply
+from pytest_super.model.completion import Completion
+from pytest_super.model.protocols.protocol import WireProtocol, plain_error
 
 # The end of each event.
 BETWEEN = b"\n\n"

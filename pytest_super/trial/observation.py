@@ -3,19 +3,14 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from itertools import groupby
 from operator import itemgetter
-from typing import TYPE_CHECKING
 
-from pytest_super.kernel.cell import WENT_ON, Outcome
+from pytest_super.kernel.cell import WENT_ON, CellResult, Outcome
 from pytest_super.kernel.output import output_text
 from pytest_super.kernel.terminal_text import as_shown, is_plain
 from pytest_super.words import printable_line
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from pytest_super.kernel.cell import CellResult
 
 STILL_RUNNING = (
     "A cell is still running, so this was not done: continue_wait keeps waiting, interrupt stops the cell."

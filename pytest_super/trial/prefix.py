@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from pytest_super.errors import InfrastructureError
-from pytest_super.kernel.cell import Outcome, SandboxLostError
+from pytest_super.kernel.cell import CellResult, Outcome, SandboxLostError
 from pytest_super.store.trajectory import CONTINUED, Action, Step, now
 from pytest_super.trial.editing import edit_action, edit_file, whole_lines
 from pytest_super.trial.observation import observation_of
 from pytest_super.trial.step_log import cell_fields
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from pytest_super.kernel.cell import CellResult
     from pytest_super.kernel.client import Kernel
     from pytest_super.kernel.files import SandboxFiles
     from pytest_super.tasks.task import Edit, PreExecuted, Task

@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING
 
 from pytest_super.kernel.cell import CellResult, Outcome
+from pytest_super.kernel.observed import ObservedProcess
+from pytest_super.model.completion import Model
 from pytest_super.trial.observation import observation_of, shown_output
 from pytest_super.words import exit_words
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-
     from pytest_super.kernel.client import Kernel
-    from pytest_super.kernel.observed import ObservedProcess
-    from pytest_super.model.completion import Model
     from pytest_super.trial.budget import Budget
     from pytest_super.trial.model_endpoint import ModelEndpoint, OnCall
 

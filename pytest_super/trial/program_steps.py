@@ -10,21 +10,17 @@ import json
 import re
 import threading
 from collections import deque
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pytest_super.errors import TrialEnded
 from pytest_super.json_values import loaded, texts
-from pytest_super.store.trajectory import MESSAGE, TOOL_CALL, Action, now
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from pytest_super.metrics.matching.landmark_matcher import LandmarkMatcher
-    from pytest_super.model.completion import Usage
-    from pytest_super.store.trajectory import Step
-    from pytest_super.trial.step_log import StepLog
+from pytest_super.metrics.matching.landmark_matcher import LandmarkMatcher
+from pytest_super.model.completion import Usage
+from pytest_super.store.trajectory import MESSAGE, TOOL_CALL, Action, Step, now
+from pytest_super.trial.step_log import StepLog
 
 UNSEEN = "[No later request has shown what came of it.]"
 ESCAPED_QUOTE = re.compile(r"""\\(["'])""")

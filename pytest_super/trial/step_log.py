@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Any
 
 from pytest_super.errors import TrialEnded
+from pytest_super.kernel.cell import CellResult
+from pytest_super.metrics.matching.landmark_matcher import LandmarkMatcher
 from pytest_super.store.trajectory import Action, Step, now
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
-
-    from pytest_super.kernel.cell import CellResult
-    from pytest_super.metrics.matching.landmark_matcher import LandmarkMatcher
     from pytest_super.trial.budget import Budget
 
 

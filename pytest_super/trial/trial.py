@@ -3,35 +3,31 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import TYPE_CHECKING, Any
 
 from pytest_super.errors import InfrastructureError, TrialEnded
-from pytest_super.kernel.cell import Outcome, SandboxLostError
+from pytest_super.kernel.cell import CellResult, Outcome, SandboxLostError
 from pytest_super.kernel.inside.values import to_json
-from pytest_super.model.completion import BudgetSpentError
-from pytest_super.store.trajectory import PROGRAM, Action, now
+from pytest_super.metrics.matching.landmark_matcher import LandmarkMatcher
+from pytest_super.model.completion import BudgetSpentError, Completion, Message, Model
+from pytest_super.store.trajectory import PROGRAM, Action, Step, now
 from pytest_super.trial.compute_limit import ComputeLimit
 from pytest_super.trial.editing import edit_action, edit_file
 from pytest_super.trial.file_watch import FileWatch
 from pytest_super.trial.observation import NOTHING_RUNS, ONLY_SUBMIT, STILL_RUNNING, observation_of
+from pytest_super.trial.program import ProgramResult
 from pytest_super.trial.reading import read_text
 from pytest_super.trial.step_log import StepLog, cell_fields, check_texts
 from pytest_super.trial.wall_limit import WallLimit, whole_step
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
-
-    from pytest_super.kernel.cell import CellResult
     from pytest_super.kernel.client import Kernel
     from pytest_super.kernel.files import SandboxFiles
-    from pytest_super.metrics.matching.landmark_matcher import LandmarkMatcher
-    from pytest_super.model.completion import Completion, Message, Model
-    from pytest_super.store.trajectory import Step
     from pytest_super.tasks.public_task import PublicTask
     from pytest_super.trial.budget import Budget
     from pytest_super.trial.entrypoint import EntrypointScript
-    from pytest_super.trial.program import ProgramResult
 
     Tool = Callable[[SandboxFiles], tuple[str, str]]
     """Works on the sandbox's files. Returns the observation, and `ok` or `error`."""

@@ -9,15 +9,12 @@ from __future__ import annotations
 
 import signal
 import threading
-from contextlib import contextmanager, nullcontext
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import wraps
-from typing import TYPE_CHECKING, Concatenate, ParamSpec, Protocol, TypeVar
+from typing import Concatenate, ParamSpec, Protocol, TypeVar
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-    from contextlib import AbstractContextManager
-
-    from pytest_super.model.completion import Model
+from pytest_super.model.completion import Model
 
 # Ignored by default, so a late signal does no harm. Go uses SIGURG for its threads for the same reason.
 # Not SIGALRM, because pytest-timeout uses it.

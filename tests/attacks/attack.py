@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from pathlib import Path
+from pathlib import Path
+from typing import Literal
 
 Outcome = Literal["blocked", "flagged", "open"]
 """`blocked`: it gains nothing. `flagged`: it gains something, and the result says so. `open`: neither."""

@@ -5,17 +5,13 @@ from __future__ import annotations
 
 import functools
 import json
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 from pytest_super.functions.masking import mask_file
 from pytest_super.functions.source import PythonSource
-from tests.attacks.attack import Attack
+from tests.attacks.attack import Attack, Outcome
 from tests.attacks.trials import results_of
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from tests.attacks.attack import Outcome
 
 STATS = '''\
 import math

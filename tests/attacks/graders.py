@@ -5,15 +5,11 @@ from __future__ import annotations
 
 import functools
 import json
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
-from tests.attacks.attack import Attack
+from tests.attacks.attack import Attack, Outcome
 from tests.attacks.trials import results_of
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from tests.attacks.attack import Outcome
 
 AGENT = """
 class Agent:

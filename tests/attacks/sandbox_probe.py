@@ -13,9 +13,9 @@ import secrets
 import socket
 import subprocess
 import tempfile
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from pytest_super.kernel.client import Kernel
 from pytest_super.kernel.conformance.isolation import (
@@ -30,9 +30,6 @@ from pytest_super.kernel.conformance.isolation import (
 from pytest_super.kernel.providers.bubblewrap import BubblewrapSandbox
 from pytest_super.kernel.sandbox import SandboxSettings
 from pytest_super.tasks.sandbox_spec import SandboxSpec
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 TOKEN = secrets.token_hex(16)
 KEY = f"super-{TOKEN}".encode()

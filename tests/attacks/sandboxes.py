@@ -9,18 +9,13 @@ import shlex
 import subprocess
 import sys
 import tempfile
+from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from pytest_super.kernel.providers.unprivileged import closed_parents
-from tests.attacks.attack import Attack
+from tests.attacks.attack import Attack, Outcome
 from tests.attacks.sandbox_probe import ATTACKS as TRIED
 from tests.attacks.trials import LONGEST_WAIT
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from tests.attacks.attack import Outcome
 
 CHECKOUT = Path(__file__).parents[2]
 ROOT, USER = "root", "a user"

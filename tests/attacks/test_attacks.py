@@ -4,17 +4,13 @@ from __future__ import annotations
 
 import os
 import shutil
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
 from tests.attacks import trials
 from tests.attacks.all import ATTACKS
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from tests.attacks.attack import Attack
+from tests.attacks.attack import Attack
 
 
 @pytest.mark.long

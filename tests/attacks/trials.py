@@ -6,11 +6,9 @@ import json
 import resource
 import subprocess
 import sys
-from typing import TYPE_CHECKING, Any
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-    from pathlib import Path
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
 
 # Of processor time, which does not depend on what else the machine does.
 SECONDS = 300

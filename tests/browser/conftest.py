@@ -5,18 +5,17 @@ from __future__ import annotations
 import os
 import shutil
 import threading
+from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
+from pytest_super.store.run_folder import RunFolder
+
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
-
     from playwright.sync_api import Browser
-
-    from pytest_super.store.run_folder import RunFolder
 
 
 @pytest.fixture(scope="session")

@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from pytest_super.store.run_folder import RunFolder
 from tests.browser.conftest import served, write_file
 from tests.stored import a_result, a_run, a_step, add_trial
 from tests.unit.test_page import HOSTILE, a_hostile_result, a_hostile_step, talk
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
-
     from playwright.sync_api import Browser, Dialog, Page, ViewportSize
-
-    from pytest_super.store.run_folder import RunFolder
 
 pytestmark = pytest.mark.browser
 

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import os
 import shutil
+from collections.abc import Iterator
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -15,16 +17,11 @@ from pytest_super.kernel.providers.docker.image.unpack import unpack
 from pytest_super.kernel.providers.docker.sandbox import DockerSandbox
 from pytest_super.kernel.providers.registry import find_provider
 from pytest_super.kernel.sandbox import SandboxSettings
-from tests.docker.containers import SPEC, read_all
+from pytest_super.tasks.sandbox_spec import SandboxSpec
+from tests.docker.containers import SPEC, MakeSandbox, RunInside, read_all
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
-
     from docker import APIClient
-
-    from pytest_super.tasks.sandbox_spec import SandboxSpec
-    from tests.docker.containers import MakeSandbox, RunInside
 
 
 def unavailable(reason: str) -> None:

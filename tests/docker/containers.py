@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Protocol
 
+from pytest_super.kernel.providers.docker.sandbox import DockerSandbox
+from pytest_super.kernel.sandbox import Stream
 from pytest_super.tasks.sandbox_spec import SandboxSpec
 
 if TYPE_CHECKING:
     from docker import APIClient
-
-    from pytest_super.kernel.providers.docker.sandbox import DockerSandbox
-    from pytest_super.kernel.sandbox import Stream
 
 SPEC = SandboxSpec()
 # Ends with its input, after it has said that it lives.

@@ -10,14 +10,11 @@ import signal
 import socket
 import subprocess
 import tempfile
+from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from tests.docker.conftest import unavailable
 from tests.waiting import until
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 
 class OwnEngine:

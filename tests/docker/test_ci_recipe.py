@@ -9,7 +9,8 @@ import subprocess
 import sys
 import threading
 from collections import Counter
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 from urllib.parse import quote
 
 import pytest
@@ -18,11 +19,7 @@ import yaml
 from pytest_super.cli import main
 from pytest_super.kernel.providers.docker.image import DEFAULT_IMAGE
 from tests.docker.github import GitHub, Job, jobs, variables_of_a_machine
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from tests.openai_server import OpenAIServer
+from tests.openai_server import OpenAIServer
 
 pytestmark = [pytest.mark.docker, pytest.mark.network, pytest.mark.timeout(1800)]
 

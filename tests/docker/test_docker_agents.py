@@ -5,14 +5,17 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cache, cached_property
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from pytest_super.errors import InfrastructureError
 from pytest_super.sources import fetch
+from pytest_super.tasks.task import Task
 from tests.conftest import LEAN
 from tests.docker.conftest import unavailable
 from tests.gold_player import (
@@ -29,15 +32,11 @@ from tests.openai_server import KEY, Fault, OpenAIServer, running_server
 from tests.waiting import until
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-    from pathlib import Path
-
     from docker import APIClient
 
-    from pytest_super.tasks.task import Task
-
-    Play = Callable[..., "Run"]
     """Takes the agent's name and further options."""
+
+Play = Callable[..., "Run"]
 
 pytestmark = pytest.mark.docker
 

@@ -9,6 +9,7 @@ import subprocess
 import sys
 import uuid
 from base64 import b64encode
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -23,14 +24,11 @@ from pytest_super.kernel.providers.docker.sandbox import DockerSandbox
 from pytest_super.kernel.sandbox import SandboxSettings
 from pytest_super.tasks.sandbox_spec import SandboxSpec
 from tests.gold_player import gold_cells, shipped_task, write_shipped_task
+from tests.openai_server import Answer, OpenAIServer
 from tests.waiting import until
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
-
     from docker import APIClient
-
-    from tests.openai_server import Answer, OpenAIServer
 
 pytestmark = [
     pytest.mark.docker,

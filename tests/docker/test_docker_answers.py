@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
@@ -15,11 +15,7 @@ from tests.docker.test_docker_agents_by_name import (
     results_of,
     write_small_task,
 )
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from tests.openai_server import OpenAIServer
+from tests.openai_server import OpenAIServer
 
 pytestmark = [
     pytest.mark.docker,

@@ -7,16 +7,14 @@ import shlex
 import subprocess
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
 from tests.docker.mini_loop import MINI_LOOP
 from tests.gold_player import write_shipped_task
+from tests.openai_server import OpenAIServer
 from tests.pages import example
-
-if TYPE_CHECKING:
-    from tests.openai_server import OpenAIServer
 
 pytestmark = [pytest.mark.docker, pytest.mark.usefixtures("openai_environment")]
 

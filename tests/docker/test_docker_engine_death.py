@@ -6,16 +6,11 @@ import os
 import signal
 import subprocess
 import sys
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
 import pytest
 
-from tests.docker.own_engine import engine_of_its_own
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from tests.docker.own_engine import OwnEngine
+from tests.docker.own_engine import OwnEngine, engine_of_its_own
 
 pytestmark = pytest.mark.docker
 

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Iterator
 from io import BytesIO
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -13,9 +15,6 @@ from pytest_super import cli
 from tests.harbor_tasks import SETTINGS, add_task
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
-
     from docker import APIClient
 
 pytestmark = pytest.mark.docker

@@ -5,7 +5,8 @@ from __future__ import annotations
 import io
 import json
 import uuid
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
@@ -13,9 +14,6 @@ from pytest_super.cli import main
 from pytest_super.kernel.providers.docker.engine import connect
 from pytest_super.kernel.providers.docker.image import BUILT, BUILT_AS, DEFAULT_IMAGE
 from pytest_super.kernel.providers.docker.image.agent import LABEL
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 pytestmark = pytest.mark.docker
 

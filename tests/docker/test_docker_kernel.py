@@ -3,21 +3,19 @@
 # mypy: disable-error-code="no-redef"
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 import pytest
 
 from pytest_super.kernel.conformance import *  # noqa: F403
 from pytest_super.kernel.providers.docker.sandbox import DockerSandbox
+from pytest_super.kernel.sandbox import Sandbox, SandboxSettings
+from pytest_super.tasks.sandbox_spec import SandboxSpec
 from tests.docker.containers import containers
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from docker import APIClient
-
-    from pytest_super.kernel.sandbox import Sandbox, SandboxSettings
-    from pytest_super.tasks.sandbox_spec import SandboxSpec
 
 pytestmark = pytest.mark.docker
 

@@ -6,6 +6,7 @@ import json
 import subprocess
 import sys
 import tempfile
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -16,15 +17,11 @@ from pytest_super.kernel.providers.docker.engine import connect
 from pytest_super.kernel.providers.docker.sweep import LEASE, deadline_of, remove, sweep
 from pytest_super.kernel.providers.owner import owner_label
 from pytest_super.tasks.sandbox_spec import SandboxSpec
-from tests.docker.containers import IDLE, containers, end_of, inspect
+from tests.docker.containers import IDLE, MakeSandbox, RunInside, containers, end_of, inspect
 from tests.waiting import until
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from docker import APIClient
-
-    from tests.docker.containers import MakeSandbox, RunInside
 
 pytestmark = pytest.mark.docker
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -12,8 +13,6 @@ import yaml
 from pytest_super.cli import main
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from docker import APIClient
 
 pytestmark = pytest.mark.docker

@@ -7,6 +7,7 @@ import os
 import signal
 import subprocess
 import sys
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -18,8 +19,6 @@ from pytest_super.tasks.fields import parse_size
 from tests.waiting import until
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from docker import APIClient
 
 pytestmark = pytest.mark.docker

@@ -8,14 +8,12 @@ import pytest
 
 from pytest_super.errors import EngineError, InfrastructureError
 from pytest_super.kernel.providers.docker.disk_use import bytes_written
+from pytest_super.kernel.providers.docker.sandbox import DockerSandbox
 from pytest_super.tasks.sandbox_spec import SandboxSpec
-from tests.docker.containers import IDLE, end_of, inspect
+from tests.docker.containers import IDLE, MakeSandbox, RunInside, end_of, inspect
 
 if TYPE_CHECKING:
     from docker import APIClient
-
-    from pytest_super.kernel.providers.docker.sandbox import DockerSandbox
-    from tests.docker.containers import MakeSandbox, RunInside
 
 pytestmark = pytest.mark.docker
 

@@ -12,6 +12,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -24,8 +25,6 @@ from tests.kernel.test_bubblewrap import inhabitants
 from tests.waiting import until
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from docker import APIClient
 
 pytestmark = pytest.mark.slurm

@@ -4,22 +4,19 @@ from __future__ import annotations
 
 import dataclasses
 import json
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, NamedTuple, Protocol
 
 import pytest
 
 from pytest_super.kernel.cell import Outcome
 from pytest_super.kernel.client import Kernel
 from pytest_super.kernel.providers.docker.sandbox import DockerSandbox
+from pytest_super.kernel.sandbox import SandboxSettings
 from pytest_super.snapshots.prefix import Prefix, RestoredPrefix, SavedPrefix, UnlikeError, prefix_of
+from pytest_super.store.trajectory import Step
 from pytest_super.tasks.task import Task
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
-
-    from pytest_super.kernel.sandbox import SandboxSettings
-    from pytest_super.store.trajectory import Step
 
 pytestmark = pytest.mark.docker
 

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import io
 import uuid
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -14,13 +16,8 @@ from pytest_super.kernel.providers.docker.image import BUILT, BUILT_AS
 from pytest_super.kernel.providers.docker.sandbox import DockerSandbox
 from pytest_super.kernel.sandbox import SandboxSettings
 from pytest_super.tasks.sandbox_spec import SandboxSpec
+from tests.docker.containers import RunInside
 from tests.kernel.test_local import make_wheel
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-    from pathlib import Path
-
-    from tests.docker.containers import RunInside
 
 pytestmark = pytest.mark.docker
 

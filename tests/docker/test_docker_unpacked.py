@@ -5,13 +5,14 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 
 from pytest_super.cli import main
 from pytest_super.errors import InfrastructureError
+from pytest_super.kernel.client import Kernel
 from pytest_super.kernel.conformance import *  # noqa: F403
 from pytest_super.kernel.conformance.support import printed, started
 from pytest_super.kernel.providers.bubblewrap import BubblewrapSandbox
@@ -20,15 +21,9 @@ from pytest_super.kernel.providers.docker.image.unpack import unpack
 from pytest_super.kernel.providers.docker.sandbox import DockerSandbox
 from pytest_super.kernel.providers.registry import find_provider
 from pytest_super.kernel.providers.unpacked_image import RECORD, image_in
-from pytest_super.kernel.sandbox import SandboxSettings
+from pytest_super.kernel.sandbox import Sandbox, SandboxSettings
 from pytest_super.tasks.sandbox_spec import SandboxSpec
 from tests.kernel.test_bubblewrap import REASON, inhabitants
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
-
-    from pytest_super.kernel.client import Kernel
-    from pytest_super.kernel.sandbox import Sandbox
 
 pytestmark = [
     pytest.mark.docker,

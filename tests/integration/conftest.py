@@ -4,17 +4,14 @@ from __future__ import annotations
 
 import json
 import tempfile
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
 
 import pytest
 
 from pytest_super.store.answers import FILE, read_answers
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-    from pathlib import Path
-
-    from tests.integration.stored_runs import Bench
+from tests.integration.stored_runs import Bench
 
 # One worker reports to its controller as several do.
 WITH_AND_WITHOUT_XDIST = pytest.mark.parametrize("workers", [(), ("-n1",)], ids=["", "n1"])

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -13,9 +14,6 @@ import scipy.special  # noqa: F401
 
 from tests.integration.conftest import Project
 from tests.integration.test_baseline import super_command
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 # Always solves four tasks, never the last four, and those between in every second of their epochs.
 AGENT = """

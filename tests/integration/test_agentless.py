@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from typing import Any
 
 import pytest
 import yaml
@@ -11,9 +12,6 @@ import yaml
 from pytest_super.functions.masking import mask_file
 from pytest_super.functions.source import PythonSource
 from tests.integration.conftest import asked_in
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 CODE = '''\
 class Stats:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -13,13 +15,7 @@ import scipy.special  # noqa: F401
 from pytest_super.cli import main
 from pytest_super.store.answers import read_answers
 from tests.integration.conftest import WITH_AND_WITHOUT_XDIST, Project, read_lines
-from tests.openai_server import KEY
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from pathlib import Path
-
-    from tests.openai_server import OpenAIServer
+from tests.openai_server import KEY, OpenAIServer
 
 MODEL = "--super-model=openai/gpt-4o"
 FAIL = ("--super-answers=first", "--super-answers-miss=fail")

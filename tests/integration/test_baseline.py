@@ -9,7 +9,8 @@ import subprocess
 import sys
 import xml.etree.ElementTree as ET
 from fnmatch import fnmatch
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -17,9 +18,6 @@ import pytest
 import scipy.special  # noqa: F401
 
 from tests.integration.conftest import Folder, Project
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 # Solves the tasks that are named in a file, one of which it may have changed since the last run.
 AGENT = """

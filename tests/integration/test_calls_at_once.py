@@ -5,10 +5,11 @@ from __future__ import annotations
 import asyncio
 import json
 import tempfile
+from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import asdict, dataclass, field, replace
 from math import inf
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 import pytest
 
@@ -19,7 +20,8 @@ from pytest_super.model.failures import Failure, ModelCallError
 from pytest_super.model.gateway_server import GatewayServer
 from pytest_super.model.named_model import NamedModel
 from pytest_super.model.protocols.common import COMMON
-from pytest_super.model.provider import Answer, ModelProvider
+from pytest_super.model.protocols.protocol import Request
+from pytest_super.model.provider import Answer, Asked, ModelProvider
 from pytest_super.model.retry import RetryPolicy
 from pytest_super.model.settings import CallingTrial, ModelSettings
 from pytest_super.model.token_estimate import UNBOUNDED, MaxUsage
@@ -27,13 +29,7 @@ from pytest_super.model.wire import LAST, token_line
 from pytest_super.store.answers import read_answers
 from pytest_super.store.json_lines import to_line
 from tests.integration.conftest import read_lines
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Awaitable, Callable
-
-    from pytest_super.model.protocols.protocol import Request
-    from pytest_super.model.provider import Asked
-    from tests.openai_server import OpenAIServer
+from tests.openai_server import OpenAIServer
 
 T = TypeVar("T")
 ASK = [{"role": "user", "content": "step " * 100}]

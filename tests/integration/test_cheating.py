@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
+from pytest_super.authoring.verify.cheating.cheat import Cheat
 from pytest_super.authoring.verify.cheating.registry import cheats
 from pytest_super.cli import main
 from tests.integration.conftest import Folder
 from tests.integration.test_papers import PAPER, RUN, STATS
-
-if TYPE_CHECKING:
-    from pytest_super.authoring.verify.cheating.cheat import Cheat
 
 pytestmark = pytest.mark.slow
 

@@ -9,10 +9,10 @@ import re
 import shlex
 import subprocess
 import sys
+from collections.abc import Iterator
 from importlib.metadata import version
 from importlib.resources import files
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import jsonschema
 import pytest
@@ -21,9 +21,6 @@ import yaml
 from pytest_super.cli import main, parser
 from pytest_super.commands import COMMANDS
 from pytest_super.tasks.loading import load_tasks
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 VALID = "id: a\nset: expert\nquery: do it\nanswer: 1\n"
 SHIPPED = Path(__file__).parents[2] / "tasks"

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import json
 import sys
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
 from tests.integration.conftest import NO_ANSWERS, SCRIPT, ProgramProject, asked_in
-
-if TYPE_CHECKING:
-    from tests.openai_server import OpenAIServer
+from tests.openai_server import OpenAIServer
 
 # Asks as many times as its first argument says, prints the answers and submits the last.
 ASK = """

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
@@ -11,9 +11,6 @@ import pytest
 import scipy.special  # noqa: F401
 
 from tests.integration.conftest import Folder
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 AGENT = """
 class Solver:

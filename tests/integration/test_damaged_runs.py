@@ -6,8 +6,11 @@ import json
 import os
 import re
 import shutil
+from collections.abc import Iterator
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from subprocess import CompletedProcess
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -24,11 +27,6 @@ from pytest_super.store.json_lines import UNREADABLE
 from pytest_super.store.run_folder import RunFolder
 from tests.integration.stored_runs import Bench, contents, folder_of, rows
 from tests.stored import a_result, a_run, add_trial
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
-    from subprocess import CompletedProcess
 
 FILES = (
     "results.jsonl",

@@ -7,16 +7,13 @@ import os
 import subprocess
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 import scipy.special  # noqa: F401
 
 from pytest_super.cli import main
+from tests.integration.conftest import Project
 from tests.pages import blocks_of, example, page_path
-
-if TYPE_CHECKING:
-    from tests.integration.conftest import Project
 
 
 def test_the_agent_and_the_fake_kernel_work(project: Project) -> None:

@@ -7,7 +7,8 @@ import shlex
 import sys
 import xml.etree.ElementTree as ET
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -15,17 +16,12 @@ import pytest
 import scipy.optimize
 import scipy.special  # noqa: F401
 
-from pytest_super.store.run_folder import create_run, stored_results
+from pytest_super.store.run_folder import RunFolder, create_run, stored_results
 from tests.integration.conftest import Project, read_lines
 from tests.integration.test_baseline import AGENT, TASKS, run, super_command
 from tests.integration.test_resume import project as real_project
 from tests.integration.test_resume import run as run_for_real
 from tests.stored import append_line
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from pytest_super.store.run_folder import RunFolder
 
 GATE = ("--super-baseline=baseline.json", "--super-max-regression=20", "--super-epochs=3")
 FIRST = "20200101-000000-0000"

@@ -7,7 +7,8 @@ import socket
 import subprocess
 import sys
 import time
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 from urllib.error import URLError
 from urllib.parse import quote
 from urllib.request import urlopen
@@ -18,9 +19,6 @@ from pytest_super.report.export.formats import export_run
 from pytest_super.report.notebook import write_notebook
 from pytest_super.tasks.task import Task
 from tests.stored import a_result, a_run, a_step, add_trial
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 pytestmark = [pytest.mark.long, pytest.mark.network]
 

@@ -6,7 +6,8 @@ import hashlib
 import json
 import os
 import sys
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -15,11 +16,7 @@ import scipy.special  # noqa: F401
 
 from pytest_super.cli import main
 from tests.integration.conftest import CLIENT, WITH_AND_WITHOUT_XDIST, Folder, read_lines
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from tests.openai_server import OpenAIServer
+from tests.openai_server import OpenAIServer
 
 pytestmark = pytest.mark.slow
 

@@ -5,18 +5,13 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
+from collections.abc import Iterator
 from contextlib import suppress
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
-from tests.integration.stored_runs import contents
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
-
-    from tests.integration.stored_runs import Bench
+from tests.integration.stored_runs import Bench, contents
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="only root can mount a small file system")
 

@@ -9,11 +9,12 @@ import subprocess
 import sys
 import time
 import uuid
+from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from dataclasses import asdict, replace
 from math import inf
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
@@ -25,6 +26,7 @@ from pytest_super.model.client import PATIENCE, GatewayModel
 from pytest_super.model.completion import BudgetSpentError, FilteredError, ModelError
 from pytest_super.model.gateway_process import Gateway
 from pytest_super.model.protocols.common import COMMON
+from pytest_super.model.relay import AnyGateway
 from pytest_super.model.settings import ModelSettings
 from pytest_super.store.answers import FILE, read_answers
 from pytest_super.tasks.task import Limits
@@ -33,11 +35,6 @@ from tests.integration.conftest import read_lines
 from tests.openai_server import OpenAIServer, running_server
 from tests.relayed import relayed
 from tests.waiting import until
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
-    from pytest_super.model.relay import AnyGateway
 
 ASK = [{"role": "user", "content": "step " * 100}]
 TOKEN = "t0ken-of-the-run"

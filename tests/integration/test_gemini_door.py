@@ -3,19 +3,15 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator
+from typing import Any
 
 import httpx
 import pytest
 
-from tests.integration.test_model_door import door_of, gateway_for
+from pytest_super.model.gateway_process import Gateway
+from tests.integration.test_model_door import Door, door_of, gateway_for
 from tests.openai_server import OpenAIServer, running_server
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from pytest_super.model.gateway_process import Gateway
-    from tests.integration.test_model_door import Door
 
 ASK = "What is the accuracy of the model?"
 USAGE = {"prompt_tokens": 1000, "completion_tokens": 10, "cached_tokens": 600}

@@ -8,8 +8,9 @@ import signal
 import subprocess
 import sys
 import threading
+from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
@@ -18,13 +19,8 @@ import pytest_super.authoring.generate.generation  # noqa: F401
 from pytest_super.cli import main
 from pytest_super.tasks.loading import load_tasks
 from tests.integration.conftest import read_lines
-from tests.openai_server import KEY
+from tests.openai_server import KEY, OpenAIServer
 from tests.waiting import until
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from tests.openai_server import OpenAIServer
 
 YES = {
     "q_supported_dataset": "MRPC",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import xml.etree.ElementTree as ET
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
@@ -12,10 +12,7 @@ from pytest_super.functions.masking import mask_file
 from pytest_super.functions.source import PythonSource
 from pytest_super.kernel.providers.registry import find_provider
 from tests.dishonest import CELLS, kinds_by_cell
-from tests.integration.conftest import WITH_AND_WITHOUT_XDIST
-
-if TYPE_CHECKING:
-    from tests.integration.conftest import Project
+from tests.integration.conftest import WITH_AND_WITHOUT_XDIST, Project
 
 ECHOES = """
 class Agent:

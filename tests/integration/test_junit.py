@@ -4,15 +4,11 @@ from __future__ import annotations
 
 import os
 from importlib.resources import files
-from typing import TYPE_CHECKING
 
 import pytest
 from lxml import etree
 
-from tests.integration.conftest import UNSEEN, WITH_AND_WITHOUT_XDIST
-
-if TYPE_CHECKING:
-    from tests.integration.conftest import Project
+from tests.integration.conftest import UNSEEN, WITH_AND_WITHOUT_XDIST, Project
 
 
 def read_valid(project: Project) -> etree._Element:

@@ -4,15 +4,10 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.openai_server import Fault
-
-if TYPE_CHECKING:
-    from tests.openai_server import OpenAIServer
-
+from tests.openai_server import Fault, OpenAIServer
 
 PROGRAM = """
 import asyncio, socket, sys

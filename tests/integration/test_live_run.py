@@ -7,15 +7,12 @@ import re
 import signal
 import subprocess
 import sys
-from typing import TYPE_CHECKING
 
 import pytest
 
+from tests.integration.conftest import Project
+from tests.openai_server import OpenAIServer
 from tests.terminals import Screen, Terminal, terminal
-
-if TYPE_CHECKING:
-    from tests.integration.conftest import Project
-    from tests.openai_server import OpenAIServer
 
 AGENT = """
 import time

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 
@@ -14,11 +14,7 @@ from pytest_super.kernel.providers.registry import find_provider
 from pytest_super.kernel.providers.unpacked_image import RECORD, UnpackedImage
 from pytest_super.session import slurm
 from tests.docker.own_engine import ssh_server
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from tests.integration.conftest import Project
+from tests.integration.conftest import Project
 
 # It grants as many jobs as there are nodes. The others wait.
 SALLOC = """#!/bin/sh

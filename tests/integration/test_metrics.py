@@ -6,16 +6,11 @@ import json
 import subprocess
 import sys
 import xml.etree.ElementTree as ET
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
-from tests.integration.conftest import WITH_AND_WITHOUT_XDIST
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from tests.integration.conftest import Project
+from tests.integration.conftest import WITH_AND_WITHOUT_XDIST, Project
 
 TEN_LINES = """
 from pytest_super.metrics import Metric

@@ -9,18 +9,15 @@ import signal
 import subprocess
 import sys
 import tempfile
+from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
 from pytest_super.platform import MARKER
+from tests.integration.conftest import Project
 from tests.waiting import until
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from tests.integration.conftest import Project
 
 USAGE = pytest.ExitCode.USAGE_ERROR
 

@@ -13,18 +13,14 @@ import sys
 import tempfile
 from collections import Counter
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
 from pytest_super.store.answers import read_answers
-from tests.integration.conftest import asked_in, read_lines
-from tests.openai_server import KEY
+from tests.integration.conftest import Project, asked_in, read_lines
+from tests.openai_server import KEY, OpenAIServer
 from tests.waiting import until
-
-if TYPE_CHECKING:
-    from tests.integration.conftest import Project
-    from tests.openai_server import OpenAIServer
 
 # Asks until an answer begins with `submit`, and prints every other answer in a cell.
 ASKER = """

@@ -6,12 +6,13 @@ import json
 import socket
 import time
 import uuid
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import anthropic
 import httpx
@@ -28,9 +29,6 @@ from pytest_super.trial.budget import Budget
 from pytest_super.trial.model_endpoint import ModelEndpoint
 from tests.openai_server import OpenAIServer, running_server
 from tests.waiting import until
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 ASK = "What is the accuracy of the model?"
 QUESTION = [{"role": "user", "content": ASK}]

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from typing import Any
 
 import pytest
 
@@ -14,9 +15,6 @@ import scipy.special  # noqa: F401
 from pytest_super.comparison.never_solved import is_audited
 from tests.integration.conftest import FAKE_KERNELS, WITH_AND_WITHOUT_XDIST, Folder
 from tests.integration.test_baseline import super_command
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 # Solves four tasks, and others that are named in a file, which is not part of the agent.
 AGENT = """

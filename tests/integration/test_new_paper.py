@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import shlex
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
 
 from pytest_super.cli import main
 from pytest_super.functions.repository import masked_files
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 CODE = """\
 class Mean:

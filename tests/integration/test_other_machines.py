@@ -10,20 +10,17 @@ import signal
 import subprocess
 import sys
 import tempfile
+from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
 from pytest_super.model.relay import Relay
+from tests.integration.conftest import Project
 from tests.integration.test_model import ASKER, LOOK, MODEL, NEEDS_PROC, asking_script, gateways
+from tests.openai_server import OpenAIServer
 from tests.waiting import until
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from tests.integration.conftest import Project
-    from tests.openai_server import OpenAIServer
 
 pytestmark = [pytest.mark.usefixtures("openai_environment"), NEEDS_PROC]
 

@@ -6,8 +6,10 @@ import hashlib
 import json
 import xml.etree.ElementTree as ET
 from collections import Counter
+from collections.abc import Callable
 from fnmatch import fnmatch
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
@@ -17,10 +19,6 @@ from pytest_super.cli import main
 from pytest_super.functions.masking import mask_file
 from pytest_super.functions.source import PythonSource
 from pytest_super.session import masked_code
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from pathlib import Path
 
 STATS = '''\
 def mean(values):

@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import json
 from collections import deque
+from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
@@ -16,15 +17,10 @@ from pytest_super.agents.registry import installed_agent
 from pytest_super.trial.program_steps import UNSEEN
 from tests import native_protocols
 from tests.integration.conftest import ProgramProject, read_lines
-from tests.openai_server import KEY
+from tests.openai_server import KEY, OpenAIServer, Received
 from tests.recorded.record import ASIDE, SESSIONS, Leader, call
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from tests.openai_server import OpenAIServer, Received
-
-    Recorded = list[dict[str, Any]]
+Recorded = list[dict[str, Any]]
 
 FOLDER = Path(__file__).parents[1] / "recorded"
 REPLAY = """

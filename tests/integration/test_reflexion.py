@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
-from tests.integration.conftest import FAKE_KERNELS, asked_in, read_lines
-
-if TYPE_CHECKING:
-    from tests.integration.conftest import Project
+from tests.integration.conftest import FAKE_KERNELS, Project, asked_in, read_lines
 
 # Runs what the model says; `stop` ends without a submission.
 AGENT = """

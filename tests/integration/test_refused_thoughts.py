@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
 from tests.integration.conftest import Folder, read_lines
-
-if TYPE_CHECKING:
-    from tests.openai_server import Answer, OpenAIServer
+from tests.openai_server import Answer, OpenAIServer
 
 MODEL = "--super-model=openai/gpt-4o"
 # Asks what the file says, one message after the other, and sends the model's thoughts back.

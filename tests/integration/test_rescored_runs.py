@@ -4,16 +4,11 @@ from __future__ import annotations
 
 import json
 import shutil
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
-from tests.integration.stored_runs import contents, folder_of, rows
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from tests.integration.stored_runs import Bench
+from tests.integration.stored_runs import Bench, contents, folder_of, rows
 
 
 @pytest.fixture

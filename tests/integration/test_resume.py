@@ -9,15 +9,13 @@ import shutil
 import signal
 import subprocess
 import sys
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
 
 from tests.waiting import until
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 # Notes each trial that really runs, solves `a`, and can wait.
 AGENT = """

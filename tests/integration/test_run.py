@@ -6,8 +6,9 @@ import json
 import re
 import shutil
 import xml.etree.ElementTree as ET
+from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import pytest
 
@@ -17,12 +18,7 @@ from pytest_super.option_values import value_of
 from pytest_super.options import OPTIONS, Option
 from pytest_super.session import fixtures
 from pytest_super.session.run import RUN
-from tests.integration.conftest import AGENT, UNSEEN, WITH_AND_WITHOUT_XDIST, read_lines
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from tests.integration.conftest import Project
+from tests.integration.conftest import AGENT, UNSEEN, WITH_AND_WITHOUT_XDIST, Project, read_lines
 
 
 @pytest.mark.parametrize(

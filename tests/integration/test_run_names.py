@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from typing import TYPE_CHECKING
+from pathlib import Path
 from urllib.request import urlopen
 
 import pytest
@@ -15,9 +15,6 @@ import scipy.special  # noqa: F401
 from pytest_super.cli import main
 from tests.integration.conftest import Folder
 from tests.stored import a_result, a_run, add_trial
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 ID = "20261123-101500-ab12"
 NAMES = [ID, "latest", f".super/runs/{ID}", ".super/runs/latest", f".super/runs/{ID}/results.jsonl"]

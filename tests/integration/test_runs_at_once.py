@@ -5,14 +5,11 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
 from tests.integration.stored_runs import Bench, contents, rows
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 # With a file `meet`, a trial ends only when the same trial of another run has begun.
 MEETS = """

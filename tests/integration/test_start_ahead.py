@@ -4,12 +4,9 @@ from __future__ import annotations
 
 import json
 import os
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 CONFTEST = """
 from pytest_super.kernel.providers.local import LocalSandbox

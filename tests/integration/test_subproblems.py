@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 
 from pytest_super.cli import main
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from tests.integration.conftest import Project
+from tests.integration.conftest import Project
 
 # Code that is older than its Python, of which an experiment asks two things.
 CELLS = [

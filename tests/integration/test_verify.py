@@ -7,15 +7,11 @@ import os
 import signal
 import subprocess
 import sys
-from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.integration.conftest import read_lines
+from tests.integration.conftest import Project, read_lines
 from tests.waiting import until
-
-if TYPE_CHECKING:
-    from tests.integration.conftest import Project
 
 # Its value is another one in each epoch.
 COUNT = """

@@ -9,16 +9,14 @@ import re
 import subprocess
 import sys
 from fnmatch import fnmatch
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
 
 from pytest_super.functions.masking import mask_file
 from pytest_super.functions.source import PythonSource
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 CODE = '''\
 def mean(values):

@@ -10,8 +10,9 @@ import shutil
 import socket
 import subprocess
 import sys
+from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
@@ -20,14 +21,8 @@ import pytest_super.report.page.one_file
 import pytest_super.statistics.mean  # noqa: F401
 from pytest_super.report.page.server import hosts_of
 from pytest_super.store.trajectory import step_to_data
-from tests.integration.conftest import WITH_AND_WITHOUT_XDIST
+from tests.integration.conftest import WITH_AND_WITHOUT_XDIST, Project
 from tests.stored import a_result, a_run, a_step, add_trial
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
-
-    from tests.integration.conftest import Project
 
 INTERRUPTED = """
 def pytest_runtest_logreport(report):

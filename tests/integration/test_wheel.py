@@ -6,12 +6,10 @@ import subprocess
 import sys
 import zipfile
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 
-if TYPE_CHECKING:
-    from tests.integration.conftest import Project
+from tests.integration.conftest import Project
 
 ROOT = Path(__file__).parents[2]
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import re
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -12,9 +13,6 @@ from pytest_super.cli import main
 from pytest_super.report.page.one_file import one_file
 from pytest_super.report.page.stored import read_run
 from tests.integration.conftest import Folder
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 pytestmark = pytest.mark.slow
 

@@ -8,14 +8,12 @@ import signal
 import subprocess
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
+from tests.integration.conftest import Project
 from tests.waiting import until
-
-if TYPE_CHECKING:
-    from tests.integration.conftest import Project
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="workers are forks on Linux alone")
 

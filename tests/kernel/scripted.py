@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import queue
 import threading
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from typing import Any
 
 from jupyter_client.session import Session
 
@@ -12,10 +13,7 @@ from pytest_super.kernel.delivery import bridge_program
 from pytest_super.kernel.inside import frames
 from pytest_super.kernel.sandbox import Capabilities
 
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    Script = Callable[["ScriptedBridge", dict[str, Any]], None]
+Script = Callable[["ScriptedBridge", dict[str, Any]], None]
 
 KEY = "key"
 

@@ -10,8 +10,9 @@ import socket
 import subprocess
 import sys
 import threading
+from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
@@ -24,14 +25,9 @@ from pytest_super.kernel.providers import bubblewrap
 from pytest_super.kernel.providers.bubblewrap import BubblewrapSandbox
 from pytest_super.kernel.providers.bwrap import can_limit, why_not_isolated
 from pytest_super.kernel.providers.registry import find_provider
-from pytest_super.kernel.sandbox import SandboxSettings
+from pytest_super.kernel.sandbox import Sandbox, SandboxSettings
 from pytest_super.tasks.sandbox_spec import SandboxSpec
 from tests.attacks.trials import results_of
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from pytest_super.kernel.sandbox import Sandbox
 
 ROOT = Path(__file__).parents[2]
 REASON = find_provider("bubblewrap").why_unavailable()

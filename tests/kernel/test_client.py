@@ -5,9 +5,11 @@ from __future__ import annotations
 import errno
 import threading
 import time
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -17,13 +19,7 @@ from pytest_super.kernel.cell import Outcome, SandboxLostError
 from pytest_super.kernel.client import Kernel
 from pytest_super.kernel.conformance.support import until
 from pytest_super.kernel.inside import frames
-from tests.kernel.scripted import ScriptedBridge, ScriptedSandbox, answer_info
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-    from pathlib import Path
-
-    from tests.kernel.scripted import Script
+from tests.kernel.scripted import Script, ScriptedBridge, ScriptedSandbox, answer_info
 
 
 def finish(bridge: ScriptedBridge, request: dict[str, Any]) -> None:

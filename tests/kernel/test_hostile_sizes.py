@@ -6,22 +6,18 @@ import io
 import sys
 import tarfile
 import zipfile
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 
 from pytest_super.grading.collected import collect, read_collected
 from pytest_super.kernel.cell import Outcome
+from pytest_super.kernel.client import Kernel
 from pytest_super.kernel.conformance.support import printed, started, still_works
 from pytest_super.kernel.providers.local import LocalSandbox
 from pytest_super.trial.editing import edit_file
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from pytest_super.kernel.client import Kernel
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="memory is read from /proc")
 

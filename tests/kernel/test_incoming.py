@@ -6,7 +6,8 @@ import gc
 import json
 import random
 import tracemalloc
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -21,9 +22,6 @@ from pytest_super.kernel.running_cell import OUTPUT_KINDS
 from pytest_super.kernel.schema import LONGEST_MESSAGE
 from pytest_super.kernel.value_types import Misfit, read_json
 from tests.kernel.scripted import KEY
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 SESSION = Session(key=KEY.encode())
 REQUEST = SESSION.msg("execute_request", {})

@@ -11,27 +11,23 @@ import subprocess
 import sys
 import time
 import zipfile
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 
 from pytest_super.errors import InfrastructureError
 from pytest_super.kernel import link
 from pytest_super.kernel.cell import Outcome
+from pytest_super.kernel.client import Kernel
 from pytest_super.kernel.conformance import *  # noqa: F403
 from pytest_super.kernel.conformance.support import started, until
 from pytest_super.kernel.inside.processes import parents
 from pytest_super.kernel.providers.local import LocalSandbox
+from pytest_super.kernel.sandbox import Sandbox
 from pytest_super.platform import marked_processes
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
-    from pytest_super.kernel.client import Kernel
-    from pytest_super.kernel.sandbox import Sandbox
-    from pytest_super.tasks.sandbox_spec import SandboxSpec
+from pytest_super.tasks.sandbox_spec import SandboxSpec
 
 
 @pytest.fixture(

@@ -6,22 +6,19 @@ import hashlib
 import io
 import math
 import os
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pytest_super.kernel.client import Kernel
 from pytest_super.kernel.conformance.support import started
 from pytest_super.kernel.inside.filework import open_regular
 from pytest_super.kernel.inside.lookup import OutOfTime, Watch, count_lines, search, text_chunks
 from pytest_super.kernel.providers.local import LocalSandbox
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-    from pathlib import Path
-
-    from pytest_super.kernel.client import Kernel
 
 
 @pytest.fixture(scope="module")

@@ -6,7 +6,7 @@ import os
 import queue
 import sys
 import time
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
 import pytest
 
@@ -21,9 +21,6 @@ from pytest_super.trial.budget import Budget
 from pytest_super.trial.observation import ONLY_SUBMIT
 from pytest_super.trial.trial import Trial
 from tests.waiting import until
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="processes are observed by /proc")
 

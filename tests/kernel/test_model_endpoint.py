@@ -6,26 +6,22 @@ import http.client
 import json
 import socket
 import threading
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from urllib.parse import urlsplit
 
 import pytest
 
 from pytest_super.kernel import http_requests as calls
+from pytest_super.kernel.client import Kernel
 from pytest_super.kernel.conformance.support import started
-from pytest_super.kernel.http_requests import HttpChannel, Reply
+from pytest_super.kernel.http_requests import Answer, HttpChannel, HttpRequest, Reply
 from pytest_super.kernel.incoming import Incoming
 from pytest_super.kernel.inside import endpoint
 from pytest_super.kernel.providers.local import LocalSandbox
 from pytest_super.kernel.schema import MAX_BODIES, PIECE
 from tests.waiting import until
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
-    from pytest_super.kernel.client import Kernel
-    from pytest_super.kernel.http_requests import Answer, HttpRequest
 
 MIB = 2**20
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
 import pytest
 
+from pytest_super.kernel.client import Kernel
 from pytest_super.kernel.conformance.support import started, until
 from pytest_super.kernel.providers.bubblewrap import BubblewrapSandbox
 from pytest_super.kernel.providers.local import LocalSandbox
@@ -14,11 +15,6 @@ from pytest_super.kernel.providers.registry import find_provider
 from pytest_super.kernel.sandbox import SandboxSettings
 from pytest_super.tasks.sandbox_spec import SandboxSpec
 from pytest_super.trial.observation import observation_of
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from pytest_super.kernel.client import Kernel
 
 LACKING = find_provider("bubblewrap").why_unavailable()
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import shutil
 import sys
+from collections.abc import Iterator
 from dataclasses import asdict
-from typing import TYPE_CHECKING
 
 import pytest
 
@@ -14,9 +14,6 @@ from pytest_super.kernel.providers.local import LocalSandbox
 from pytest_super.metrics.script_executed import script_executed
 from pytest_super.store.trajectory import Action, Step
 from pytest_super.tasks.task import Entrypoint
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="processes are observed by /proc")
 

@@ -6,25 +6,21 @@ import os
 import struct
 import sys
 import time
+from collections.abc import Iterator
 from io import BytesIO
-from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from pytest_super.kernel import link
+from pytest_super.kernel.cell import CellResult
 from pytest_super.kernel.client import Kernel
 from pytest_super.kernel.delivery import bridge_program
 from pytest_super.kernel.inside import processes
 from pytest_super.kernel.inside.process_image import ELF64, Image, has_symbol, layout_of
+from pytest_super.kernel.observed import ObservedProcess
 from pytest_super.kernel.providers.local import LocalSandbox
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from pytest_super.kernel.cell import CellResult
-    from pytest_super.kernel.observed import ObservedProcess
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="processes are observed by /proc")
 

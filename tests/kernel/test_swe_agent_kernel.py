@@ -3,27 +3,24 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Iterator
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
 from pytest_super.agents.swe.agent import SweAgent
+from pytest_super.kernel.client import Kernel
 from pytest_super.kernel.conformance.support import started
 from pytest_super.kernel.providers.local import LocalSandbox
 from pytest_super.metrics.matching.landmark_matcher import LandmarkMatcher
+from pytest_super.store.trajectory import Step
 from pytest_super.tasks.public_task import public_part
 from pytest_super.tasks.task import Limits, Task
 from pytest_super.testing import FakeModel
 from pytest_super.trial.agent_run import run_agent
 from pytest_super.trial.budget import Budget
 from pytest_super.trial.trial import Trial
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from pytest_super.kernel.client import Kernel
-    from pytest_super.store.trajectory import Step
 
 SCRIPT = """%%writefile repo/src/train.py
 import sys

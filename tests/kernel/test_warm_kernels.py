@@ -10,17 +10,15 @@ import sys
 import tempfile
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
+from pytest_super.kernel.client import Kernel
 from pytest_super.kernel.conformance.support import started
 from pytest_super.kernel.providers import warm_kernels
 from pytest_super.kernel.providers.local import LocalSandbox
 from tests.waiting import until
-
-if TYPE_CHECKING:
-    from pytest_super.kernel.client import Kernel
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="sandboxes are forks on Linux alone")
 

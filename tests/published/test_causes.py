@@ -5,15 +5,12 @@ from __future__ import annotations
 import ast
 import json
 from collections import Counter
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pytest_super.metrics.cause import Cause, cause_of
 from pytest_super.store.results import TrialResult
 from pytest_super.tasks.task import Task
-from tests.published.trajectories import expert_tasks, expert_trajectories
-
-if TYPE_CHECKING:
-    from tests.published.trajectories import Trajectory
+from tests.published.trajectories import Trajectory, expert_tasks, expert_trajectories
 
 # Of the seven others that were submitted, the answer is not published.
 KNOWN = {

@@ -9,17 +9,15 @@ import json
 import os
 from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
 from pytest_super.metrics.reference_report import reference_report
 from pytest_super.metrics.self_report import expected_report
 from pytest_super.tasks.combinations import Items, all_places
-from tests.unit.test_import_autoexperiment import Checkout, checkout  # noqa: F401, TC001
-
-if TYPE_CHECKING:
-    from pytest_super.tasks.task import Task
+from pytest_super.tasks.task import Task
+from tests.unit.test_import_autoexperiment import Checkout, checkout  # noqa: F401
 
 DATA = "autoexperiment-published.json.gz"
 FUNCTIONS = {"2110.03485": 5, "2205.00048": 8, "2303.11932": 15, "2309.05569": 10}

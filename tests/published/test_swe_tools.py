@@ -4,18 +4,14 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 from pytest_super.agents.swe.edit import make_edit, refusal
 from pytest_super.agents.swe.files import LARGEST, ToolRefused
 from pytest_super.agents.swe.tools import Editor
+from pytest_super.store.trajectory import Step
 from tests.published.trajectories import expert_trajectories
 from tests.unit.folder_kernel import FolderFiles
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from pytest_super.store.trajectory import Step
 
 SPANS = "the published tool took lines that the file does not have, and put the text in some other place"
 

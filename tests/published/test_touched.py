@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from statistics import median
-from typing import TYPE_CHECKING
 
+from pytest_super.store.trajectory import Step
 from tests.pages import page_path
 from tests.published.trajectories import expert_trajectories
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
-    from pytest_super.store.trajectory import Step
 
 SHOWN = {"open", "goto", "scroll_down", "scroll_up", "search_file", "search_dir", "find_file", "create"}
 UNMATCHED = ("Could not find the following", "Found multiple", "Usage: edit")

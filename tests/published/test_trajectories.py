@@ -6,7 +6,7 @@ import json
 from collections import Counter
 from contextlib import suppress
 from dataclasses import asdict, replace
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
@@ -20,19 +20,14 @@ from pytest_super.agents.react.format import (
     render_response,
 )
 from pytest_super.agents.replay import ReplayAgent
+from pytest_super.kernel.cell import CellResult
 from pytest_super.store.published import PublishedTrajectory
 from pytest_super.store.step_values import submission_of
-from pytest_super.store.trajectory import Action
+from pytest_super.store.trajectory import Action, Step
 from pytest_super.testing import cell_result
 from tests.published.trajectories import expert_tasks, expert_trajectories
 from tests.unit.folder_kernel import FolderKernel
 from tests.unit.test_trial import Bench
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from pytest_super.kernel.cell import CellResult
-    from pytest_super.store.trajectory import Step
 
 Published = dict[tuple[str, str], PublishedTrajectory]
 

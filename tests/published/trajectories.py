@@ -13,14 +13,12 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
 from pytest_super.store.published import PublishedTrajectory, read_history
-
-if TYPE_CHECKING:
-    from pytest_super.store.trajectory import Step
+from pytest_super.store.trajectory import Step
 
 ARCHIVE = "super-trajectories-expert.tar.xz"
 RECOVERED = "super-expert-recovered.jsonl"

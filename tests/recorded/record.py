@@ -19,19 +19,16 @@ import sys
 from dataclasses import dataclass, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
 from pytest_super.agents import registry
-from pytest_super.programs.installed.agent import HOME, InstalledProgram
+from pytest_super.programs.installed.agent import HOME, InstalledAgent, InstalledProgram
+from pytest_super.trial.trial import Trial
 from tests.openai_server import running_server
 
-if TYPE_CHECKING:
-    from pytest_super.programs.installed.agent import InstalledAgent
-    from pytest_super.trial.trial import Trial
-
-    Answer = str | dict[str, Any]
+Answer = str | dict[str, Any]
 
 HERE = Path(__file__).parent
 REQUESTS = f"{HOME}/requests.jsonl"

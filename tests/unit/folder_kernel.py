@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import errno
 import os
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 from pytest_super.kernel.files import READ_LIMIT, FileSearch
 from pytest_super.kernel.inside.filework import open_regular
 from pytest_super.kernel.inside.lookup import search
 from pytest_super.testing import FakeFiles, FakeKernel
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 class FolderFiles(FakeFiles):

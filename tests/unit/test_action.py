@@ -6,12 +6,9 @@ import os
 import re
 import shlex
 import subprocess
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 from tests.docker.github import ACTION, OURS, ROOT, jobs
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 def test_no_script_of_the_action_has_a_value_pasted_into_it() -> None:

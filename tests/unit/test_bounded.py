@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import ast
 import sys
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -14,9 +15,6 @@ from pytest_super.errors import InfrastructureError
 from pytest_super.functions import bounded
 from pytest_super.functions.bounded import compile_error, function_texts, splice
 from pytest_super.functions.source import SourceError
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 ORIGINAL = b'''\
 import os

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 import random
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import date
 from fnmatch import fnmatch
+from pathlib import Path
 from statistics import NormalDist
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
@@ -27,10 +29,6 @@ from pytest_super.report.comparison import comparison_lines, plan_lines
 from pytest_super.statistics.bounds import Difference, Variance
 from pytest_super.store.results import TrialResult
 from tests.stored import a_result, a_run, add_trial
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-    from pathlib import Path
 
 
 def task(values: Sequence[float], **changes: Any) -> TaskTrials:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -14,10 +14,8 @@ from pytest_super.model.protocols.exchange import exchange
 from pytest_super.model.protocols.gemini import Gemini
 from pytest_super.model.protocols.messages import Messages
 from pytest_super.model.protocols.messages import stream as messages_events
+from pytest_super.model.protocols.protocol import WireProtocol
 from pytest_super.model.protocols.responses import Responses
-
-if TYPE_CHECKING:
-    from pytest_super.model.protocols.protocol import WireProtocol
 
 RESPONSES, MESSAGES, GEMINI = Responses(), Messages(), Gemini()
 PROTOCOLS = pytest.mark.parametrize("protocol", [RESPONSES, MESSAGES, GEMINI], ids=lambda each: each.name)

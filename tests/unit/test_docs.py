@@ -11,7 +11,8 @@ import shlex
 import shutil
 import tomllib
 from dataclasses import fields
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 from packaging.requirements import Requirement
@@ -27,14 +28,10 @@ from pytest_super.options import OPTIONS
 from pytest_super.store.results import TrialResult
 from pytest_super.store.trajectory import Step
 from pytest_super.tasks import grade, loading, paper, task, yaml_reader
+from pytest_super.tasks.fields import FieldModel
 from pytest_super.tasks.sandbox_spec import SandboxSpec
 from tests.pages import BLOCKS, PAGES, ROOT, Block, blocks_in, page_path
 from tests.result_table import with_table
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from pytest_super.tasks.fields import FieldModel
 
 
 def page(name: str) -> str:

@@ -10,18 +10,15 @@ import socketserver
 import subprocess
 import sys
 import threading
+from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
 from pytest_super.errors import EngineError
 from pytest_super.kernel.providers.docker import engine
 from pytest_super.kernel.providers.registry import find_provider
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
 
 
 @pytest.fixture(autouse=True)

@@ -5,11 +5,12 @@ from __future__ import annotations
 import csv
 import json
 import re
+from collections.abc import Iterator, Sequence
 from contextlib import chdir
 from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from zipfile import ZipFile
 
 import jsonschema
@@ -28,9 +29,6 @@ from pytest_super.store.trial_folder import TrialFolder
 from pytest_super.tasks.task import Task
 from tests.pages import page_path
 from tests.stored import a_result, a_run, a_step, add_trial, append_line
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
 
 QUERY = "What is the mean?\n\n  Of all."
 PREFIX = replace(a_step(1, content="import numpy", observation="ready"), origin="pre_execute")

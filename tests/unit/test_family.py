@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING
+from collections.abc import Iterable
 
 import pytest
 
 from pytest_super.kernel.inside import processes
 from pytest_super.kernel.inside.processor_time import PASSES, Family
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
 
 US = os.getpid()
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
@@ -13,12 +13,8 @@ from pytest_super.gates.verdict import GateVerdict, RunGates, RunVerdict
 from pytest_super.gates.wording import CANNOT_TELL, FAILED, OPEN, PASSED
 from pytest_super.metrics.registry import BUILT_IN
 from pytest_super.option_types import Epochs
+from pytest_super.store.results import TrialResult
 from tests.unit.test_summary import cost, result
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from pytest_super.store.results import TrialResult
 
 
 def verdicts(

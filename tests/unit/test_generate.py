@@ -11,10 +11,11 @@ import subprocess
 import tarfile
 import threading
 import unicodedata
+from collections.abc import Callable
 from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -26,6 +27,7 @@ from pytest_super.authoring.generate.command import report_lines
 from pytest_super.authoring.generate.generation import Generation, GenerationSettings
 from pytest_super.authoring.generate.pinning import pin
 from pytest_super.authoring.generate.prompts import read_prompts
+from pytest_super.authoring.generate.record import RepositoryOutcome
 from pytest_super.authoring.generate.refusal import REASONS, RepositoryRefused
 from pytest_super.authoring.generate.repositories import Named, ids_of, parse, read_all
 from pytest_super.cli import main
@@ -34,11 +36,6 @@ from pytest_super.model.completion import BudgetSpentError, Completion, Filtered
 from pytest_super.sources.tree import LONGEST_FILE, Tree, legible
 from pytest_super.tasks.loading import load_tasks
 from tests.pages import page_path
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from pytest_super.authoring.generate.record import RepositoryOutcome
 
 YES = {
     "q_supported_dataset": "MRPC",

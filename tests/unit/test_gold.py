@@ -4,21 +4,18 @@ from __future__ import annotations
 
 import math
 import time
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
 from pytest_super.agents.gold import GoldAgent
 from pytest_super.kernel.cell import NoValueError
+from pytest_super.kernel.client import Kernel
 from pytest_super.kernel.conformance.support import started
 from pytest_super.kernel.providers.local import LocalSandbox
 from pytest_super.tasks.solution import GoldCells
 from tests.unit.test_trial import Bench
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from pytest_super.kernel.client import Kernel
 
 
 def error_of(*cells: str, answer: int = -1) -> str:

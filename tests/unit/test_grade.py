@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 import math
 import tracemalloc
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -18,9 +19,6 @@ from pytest_super.metrics.graded import GRADED
 from pytest_super.tasks.grade import Check, GradedCommand
 from pytest_super.tasks.loading import load_tasks
 from pytest_super.tasks.task import Task
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 NAMED = {"pattern": r"^(?P<name>\w\w-F): .*?(?P<value>-?\d[-.\de]*)", "block": r"situation (\d)"}
 GRADE: dict[str, Any] = {"collect": ["a.py"], "command": "true", "result": [{"exit": 0}]}

@@ -7,7 +7,8 @@ import shlex
 import subprocess
 import sys
 import tarfile
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -21,9 +22,6 @@ from pytest_super.kernel.providers.docker.image import (
     progress_lines,
     recipe,
 )
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 DOCKERFILE = recipe("super")["Dockerfile"].decode()
 REQUIREMENTS = recipe("super")["requirements.txt"].decode().splitlines()

@@ -9,7 +9,8 @@ import math
 import os
 import subprocess
 import sys
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -19,12 +20,8 @@ from pytest_super.grading.values import last_match
 from pytest_super.metrics.checking import NoValue
 from pytest_super.tasks.grade import RegexValue
 from pytest_super.tasks.loading import load_tasks
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from pytest_super.tasks.paper import Experiment
-    from pytest_super.tasks.task import Task
+from pytest_super.tasks.paper import Experiment
+from pytest_super.tasks.task import Task
 
 PAPER = "2205.00048"
 CODE = '''\

@@ -7,18 +7,15 @@ import json
 import os
 import shlex
 import subprocess
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 
 from pytest_super import cli
 from pytest_super.tasks.loading import load_tasks
+from pytest_super.tasks.task import Task
 from tests.harbor_tasks import SETTINGS, add_task
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from pytest_super.tasks.task import Task
 
 
 class Import:

@@ -6,6 +6,7 @@ import hashlib
 import json
 import re
 import sys
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -14,16 +15,13 @@ from pytest_super.agents.history import content_text, history_text
 from pytest_super.cli import main
 from pytest_super.store.trajectory import Action
 from pytest_super.tasks.loading import load_tasks
+from pytest_super.tasks.task import Task
 from pytest_super.testing import FakeKernel
 from pytest_super.trial.editing import edit as edit_bytes
 from pytest_super.trial.prefix import pre_execute
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from pytest_httpserver import HTTPServer
-
-    from pytest_super.tasks.task import Task
 
 COMMIT = "0123456789abcdef0123456789abcdef01234567"
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import math
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -21,9 +22,6 @@ from pytest_super.programs.answer import answers_in
 from pytest_super.programs.installed.agent import Additions, InstalledAgent, InstalledProgram
 from pytest_super.programs.installed.packages import NodePackage, NpmPackage
 from tests.pages import example
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 NAMES = ("aider", "claude-code", "codex", "gemini-cli", "mini-swe-agent", "smolagents")
 PACKAGE = NpmPackage(name="@a/tool-linux-{cpu}@{version}", program="tool")

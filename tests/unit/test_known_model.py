@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from importlib.metadata import version
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 from packaging.version import Version
@@ -13,12 +13,8 @@ from pytest_super.model.completion import Usage
 from pytest_super.model.failures import RETRIED, Failure, ModelCallError
 from pytest_super.model.named_model import NamedModel
 from pytest_super.model.protocols.common import COMMON
-from pytest_super.model.provider import Asked
-from tests.openai_server import KEY, MEANINGS, Fault
-
-if TYPE_CHECKING:
-    from pytest_super.model.provider import Answer
-    from tests.openai_server import OpenAIServer
+from pytest_super.model.provider import Answer, Asked
+from tests.openai_server import KEY, MEANINGS, Fault, OpenAIServer
 
 CLAUDE, GEMINI = "anthropic/claude-sonnet-4-5", "gemini/gemini-2.5-flash"
 # Not every version of litellm knows them.

@@ -4,7 +4,7 @@ import itertools
 import re
 import sys
 import threading
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Sequence
 
 import pytest
 from hypothesis import given
@@ -17,9 +17,6 @@ from pytest_super.metrics.matching.patterns import required_literals
 from pytest_super.metrics.matching.plain_text import PlainText, plain
 from pytest_super.tasks.repetitions import written_out
 from pytest_super.tasks.task import Task
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
 
 # Takes exponential time in any engine that backtracks.
 CATASTROPHE = r"(?:\w|[a-z]|\S)+!"

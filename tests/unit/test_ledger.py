@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from math import inf
 from pathlib import Path
-from typing import TYPE_CHECKING
 from unittest import mock
 
 import pytest
@@ -17,9 +17,6 @@ from pytest_super.model.completion import BudgetSpentError, Usage
 from pytest_super.model.failures import ModelCallError
 from pytest_super.model.ledger import Ledger
 from pytest_super.model.token_estimate import UNBOUNDED, MaxUsage
-
-if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
 
 TRIAL = "t/1.1"
 

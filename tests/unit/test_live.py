@@ -5,9 +5,11 @@ from __future__ import annotations
 import json
 import os
 import sys
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import example, given
@@ -25,14 +27,9 @@ from pytest_super.report.progress import MOST_ACTIVITIES, Progress, activity_lin
 from pytest_super.session.item import ReadyKernel
 from pytest_super.snapshots.prefix import Prefix
 from pytest_super.store.activity import Activity, Doing
+from pytest_super.tasks.task import Task
 from pytest_super.testing import FakeClock, FakeKernel
 from tests.terminals import COLUMNS, Screen, Terminal, terminal
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
-    from pathlib import Path
-
-    from pytest_super.tasks.task import Task
 
 PROGRESS = Progress(
     all=70,

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from textwrap import dedent
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -12,12 +13,8 @@ from hypothesis import strategies as st
 
 from pytest_super.errors import TaskFileError
 from pytest_super.tasks.loading import load_tasks
+from pytest_super.tasks.task import Task
 from pytest_super.tasks.yaml_reader import MAX_NODES
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from pytest_super.tasks.task import Task
 
 ITSELF = "4:9: this value contains itself, by an alias"
 OPEN_QUOTE = "1:5: broken YAML: while scanning a quoted scalar"

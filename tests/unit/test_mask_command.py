@@ -3,21 +3,18 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any, cast
+from pathlib import Path
+from typing import Any, cast
 
 import pytest
 
 from pytest_super.authoring.masking.proof import Proof, prove
 from pytest_super.cli import main
+from pytest_super.kernel.client import Kernel
 from pytest_super.tasks.loading import load_tasks
 from pytest_super.tasks.subproblems import DerivedTask
+from pytest_super.tasks.task import Task
 from pytest_super.testing import FakeKernel
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from pytest_super.kernel.client import Kernel
-    from pytest_super.tasks.task import Task
 
 
 def code(source: str, *tags: str, failed: bool = False, id: str | None = None) -> dict[str, Any]:

@@ -8,7 +8,8 @@ import inspect
 import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -17,9 +18,6 @@ from pytest_super.errors import SuperError
 from pytest_super.functions.masking import mask_file
 from pytest_super.functions.repository import mask_functions
 from pytest_super.functions.source import PythonSource, SourceError
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 STUB = 'raise NotImplementedError("this function is masked")'
 

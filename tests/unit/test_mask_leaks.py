@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
 from pytest_super.cli import main
 from pytest_super.functions.leaks import Leak, find_leaks, gold_of
 from pytest_super.functions.repository import mask_functions
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 BODY = """\
     total_weight = sum(weights) or 1.0

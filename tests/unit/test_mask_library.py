@@ -6,9 +6,9 @@ import ast
 import os
 import random
 import sysconfig
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 
@@ -16,9 +16,6 @@ from pytest_super.functions.definitions import definitions
 from pytest_super.functions.edits import MESSAGE
 from pytest_super.functions.masking import mask_file
 from pytest_super.functions.source import PythonSource, SourceError
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
 
 pytestmark = pytest.mark.filterwarnings("ignore::SyntaxWarning", "ignore::DeprecationWarning")
 # Folders with Python files, separated as in PATH: the standard library, or unpacked packages.

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from textwrap import dedent
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
@@ -12,12 +13,8 @@ from pytest_super.cli import main
 from pytest_super.errors import TaskFileError
 from pytest_super.tasks.loading import load_tasks
 from pytest_super.tasks.subproblems import DerivedTask
+from pytest_super.tasks.task import Task
 from pytest_super.trial.budget import budget_for
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from pytest_super.tasks.task import Task
 
 CELLS = [
     "import json",

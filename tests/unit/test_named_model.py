@@ -8,8 +8,9 @@ import sys
 import tracemalloc
 from email.utils import formatdate
 from math import inf
+from pathlib import Path
 from time import time
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -23,16 +24,10 @@ from pytest_super.model.protocols.common import COMMON
 from pytest_super.model.protocols.gemini import Gemini
 from pytest_super.model.protocols.messages import Messages
 from pytest_super.model.protocols.responses import Responses
-from pytest_super.model.provider import Asked
+from pytest_super.model.provider import Answer, Asked
 from pytest_super.model.streamed_answer import LARGEST_ANSWER
-from tests.openai_server import ERRORS, KEY, MEANINGS, Fault, running_server
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from pytest_super.model.provider import Answer
-    from pytest_super.model.token_estimate import MaxUsage
-    from tests.openai_server import OpenAIServer
+from pytest_super.model.token_estimate import MaxUsage
+from tests.openai_server import ERRORS, KEY, MEANINGS, Fault, OpenAIServer, running_server
 
 MODEL = "openai/gpt-4o"
 MESSAGES = [{"role": "user", "content": "What is the accuracy of the model?"}]

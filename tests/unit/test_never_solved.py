@@ -3,21 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 import pytest
 
 from pytest_super.comparison.comparison import compare
 from pytest_super.comparison.never_solved import AUDITED, is_audited
+from pytest_super.comparison.side import Side, TaskTrials
 from pytest_super.gates import Selected
 from pytest_super.gates.baseline import plan_of
 from pytest_super.option_types import Epochs
 from pytest_super.statistics.difference import difference
 from pytest_super.statistics.samples import Pair
 from tests.unit.test_comparison import many, side
-
-if TYPE_CHECKING:
-    from pytest_super.comparison.side import Side, TaskTrials
 
 ONCE, NEVER, OFTEN = [1.0, *[0.0] * 9], [0.0] * 10, [1.0, 0.0] * 5
 

@@ -10,7 +10,7 @@ from dataclasses import fields, replace
 from html.parser import HTMLParser
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -29,21 +29,18 @@ from pytest_super.report.page.pair import asked_in_task, pair_of
 from pytest_super.report.page.render import run_page, runs_page, task_page, trial_body
 from pytest_super.report.page.server import Pages
 from pytest_super.report.page.stored import ShownTrial, read_run
-from pytest_super.report.page.texts import level_of, size_of, text_of
+from pytest_super.report.page.texts import Text, level_of, size_of, text_of
 from pytest_super.report.page.trial import detail_of
 from pytest_super.statistics.mean import TaskMean, general_mean
 from pytest_super.store.answers import FACTS, FILE
 from pytest_super.store.results import RUNNING, TrialResult, folder_name
+from pytest_super.store.run_folder import RunFolder
+from pytest_super.store.trajectory import Step
 from pytest_super.store.trial_folder import TrialFolder
 from pytest_super.store.verdict import write_verdict
 from pytest_super.store.why import Why, write_why
 from pytest_super.tasks.task import Task
 from tests.stored import a_result, a_run, a_step, add_trial, append_line
-
-if TYPE_CHECKING:
-    from pytest_super.report.page.texts import Text
-    from pytest_super.store.run_folder import RunFolder
-    from pytest_super.store.trajectory import Step
 
 HOSTILE = (
     "</script><script>globalThis.caught = 1</script><img src=x onerror=alert(1)>"

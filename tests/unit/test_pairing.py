@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import zipfile
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
@@ -17,9 +17,6 @@ from pytest_super.store.answers import FILE, AnswerStore
 from pytest_super.store.json_lines import to_line
 from pytest_super.store.results import folder_name
 from tests.stored import a_result
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 def task(values: list[float], epochs: list[int] | None = None) -> TaskTrials:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import hashlib
 from itertools import combinations
 from math import comb
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
@@ -23,9 +24,6 @@ from pytest_super.tasks.loading import load_tasks
 from pytest_super.tasks.paper import graded_by
 from pytest_super.tasks.public_task import public_part
 from pytest_super.tasks.task import Task
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 DIGEST = hashlib.sha256(b"").hexdigest()
 

@@ -6,7 +6,8 @@ import os
 import signal
 import subprocess
 import sys
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -14,11 +15,6 @@ from pytest_super.kernel.conformance.support import until
 from pytest_super.kernel.inside.processes import descendants
 from pytest_super.platform.linux import Linux
 from pytest_super.platform.portable import Portable
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
-
 
 ON_LINUX = pytest.mark.skipif(sys.platform != "linux", reason="needs /proc")
 

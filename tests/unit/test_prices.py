@@ -1,7 +1,8 @@
 from __future__ import annotations
 
+from collections.abc import Mapping
 from math import inf
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -9,9 +10,6 @@ from hypothesis import strategies as st
 
 from pytest_super.model.known_model import import_litellm
 from pytest_super.model.prices import Prices, entry_of, plain_cost, price_table, prices_of
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 
 def test_the_highest_price_of_all_tiers_is_the_bound() -> None:

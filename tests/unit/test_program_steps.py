@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
 from pytest_super.metrics.matching.landmark_matcher import LandmarkMatcher
 from pytest_super.model.completion import Usage
-from pytest_super.store.trajectory import Action
+from pytest_super.store.trajectory import Action, Step
 from pytest_super.tasks.task import Limits
 from pytest_super.trial.budget import Budget
 from pytest_super.trial.program_steps import UNSEEN, ProgramSteps
 from pytest_super.trial.step_log import StepLog
-
-if TYPE_CHECKING:
-    from pytest_super.store.trajectory import Step
 
 TOKENS = Usage(prompt_tokens=10, completion_tokens=1)
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -11,10 +12,6 @@ from pytest_super.cli import main
 from pytest_super.errors import SuperError
 from pytest_super.store.published import PublishedTrajectory, read_history
 from pytest_super.store.trajectory import Action
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
 
 Cell = dict[str, Any]
 

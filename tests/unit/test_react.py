@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
+from typing import Any
 
 import pytest
 
@@ -11,15 +11,10 @@ from pytest_super.agents.asking import parse_submission
 from pytest_super.agents.react.agent import ReActAgent, react_prompt
 from pytest_super.agents.react.format import ACTION_TYPES, parse_edit, parse_response, render_response
 from pytest_super.metrics.reference import reference_scores
-from pytest_super.model.completion import Completion
+from pytest_super.model.completion import Completion, Message
 from pytest_super.store.trajectory import Action
 from pytest_super.testing import FakeModel
 from tests.unit.test_trial import Bench
-
-if TYPE_CHECKING:
-    from typing import Any
-
-    from pytest_super.model.completion import Message
 
 SUBMIT = render_response("done", Action(type="submit", content='{"a": 1}'))
 

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import re
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -12,10 +14,6 @@ from pytest_super.errors import TaskFileError
 from pytest_super.tasks.loading import load_tasks
 from pytest_super.tasks.reasons import PATTERNS
 from pytest_super.tasks.task import Task
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
 
 TASK = {"id": "a", "set": "expert", "query": "q", "answer": 1, "solution": {"cells": ["1", "2"]}}
 PART = {"id": "b", "category": "data", "query": "q", "mask": [1]}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -10,15 +10,10 @@ from hypothesis import strategies as st
 
 from pytest_super.errors import SuperError
 from pytest_super.model.failures import Failure, ModelCallError
-from pytest_super.model.protocols.canonical import parts_of
+from pytest_super.model.protocols.canonical import Part, parts_of
 from pytest_super.model.protocols.common import COMMON
 from pytest_super.model.recorded import MOST_TRIALS, RecordedTrial, RecordedTrials, answer_of
 from pytest_super.store.answers import FILE, AnswerStore, read_answers
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from pytest_super.model.protocols.canonical import Part
 
 FACTS = {"prompt_tokens": 1, "completion_tokens": 1, "cost_usd": 0.5, "is_counted": False, "model": "m"}
 

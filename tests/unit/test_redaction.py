@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import string
-from typing import TYPE_CHECKING
+from pathlib import Path
 from unittest.mock import patch
 from urllib.parse import quote
 
@@ -14,9 +14,6 @@ from hypothesis import strategies as st
 
 from pytest_super.model.explanation import MAX_MESSAGE, explain
 from pytest_super.redaction import MARK, is_secret, is_secret_name, may_hold_secret, redact
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 SECRETS = """
     OPENAI_API_KEY ANTHROPIC_AUTH_TOKEN AWS_SECRET_ACCESS_KEY AWS_ACCESS_KEY_ID GITHUB_TOKENS api_key apikey

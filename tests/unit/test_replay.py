@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -14,10 +16,6 @@ from pytest_super.trial.observation import STILL_RUNNING
 from tests.unit.folder_kernel import FolderKernel
 from tests.unit.test_published import REACT, step_cells, write
 from tests.unit.test_trial import Bench
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from pathlib import Path
 
 
 def stored(type: str, content: str = "", *, outcome: str = "ok", **fields: Any) -> Step:

@@ -7,14 +7,11 @@ import os
 import shutil
 import subprocess
 import sys
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
 from tests.pages import ROOT
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 # Put into the class, before its first property; nothing else of the package changes.
 DECLARED = '''

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import selectors
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterable
 from contextlib import asynccontextmanager
 from itertools import cycle
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 import pytest
 from hypothesis import given
@@ -15,9 +16,6 @@ from hypothesis import strategies as st
 from pytest_super.model.failures import Failure, ModelCallError
 from pytest_super.model.rate_limit import HEAD_START, RateLimiter
 from pytest_super.model.retry import LONGEST_RETRY_AFTER, MAX_SECONDS, RetryPolicy
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterable
 
 T = TypeVar("T")
 ANSWER = "the answer"

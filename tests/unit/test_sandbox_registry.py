@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -11,14 +13,8 @@ from pytest_super.errors import SuperError
 from pytest_super.kernel.providers import registry
 from pytest_super.kernel.providers.local import LocalSandbox
 from pytest_super.kernel.providers.registry import Provider, choose_provider, find_provider
-from pytest_super.kernel.sandbox import SandboxSettings, name_of
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
-
-    from pytest_super.kernel.sandbox import Sandbox
-    from pytest_super.tasks.sandbox_spec import SandboxSpec
+from pytest_super.kernel.sandbox import Sandbox, SandboxSettings, name_of
+from pytest_super.tasks.sandbox_spec import SandboxSpec
 
 SETTINGS = SandboxSettings()
 MODULE = """

@@ -3,7 +3,8 @@ from __future__ import annotations
 import asyncio
 import json
 import sys
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -11,13 +12,8 @@ from pytest_super.errors import SuperError
 from pytest_super.model.completion import Usage
 from pytest_super.model.failures import Failure, ModelCallError
 from pytest_super.model.protocols.common import COMMON
-from pytest_super.model.provider import Asked
+from pytest_super.model.provider import Answer, Asked
 from pytest_super.model.scripted import ScriptedProvider
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from pytest_super.model.provider import Answer
 
 MESSAGES = [{"role": "user", "content": "12345678"}]
 REQUEST = {"messages": MESSAGES}

@@ -4,20 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import json
-from typing import TYPE_CHECKING, Any
+from collections.abc import AsyncIterator
+from typing import Any
 
 import httpx
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_super.model.protocols.protocol import END_MARK
+from pytest_super.model.protocols.protocol import END_MARK, Event
 from pytest_super.model.streamed_answer import events_of
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
-
-    from pytest_super.model.protocols.protocol import Event
 
 EVENTS: list[Event] = [{"text": "a\u2028 b"}, {"text": "\n\n"}, {"n": [1, {}]}]
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import time
+from pathlib import Path
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
 import pytest
 
@@ -20,9 +21,6 @@ from pytest_super.snapshots.record import (
     write_record,
 )
 from pytest_super.tasks.task import PreExecuted, Task
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 EDIT = {"edit": {"path": "train.py", "before": "a", "after": "b"}}
 

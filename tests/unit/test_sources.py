@@ -8,9 +8,11 @@ import sys
 import tarfile
 import threading
 import zipfile
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -18,10 +20,6 @@ from pytest_super.errors import InfrastructureError, TaskFileError
 from pytest_super.sources import fetch
 from pytest_super.sources.index import DEFAULT_INDEX, parse_page, read_pip_settings
 from pytest_super.tasks.task import Repository
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-    from pathlib import Path
 
 BORUTA = "06d42882a57a4db912e5b7b0b887427fbb6ee7e331d0c7c1f7c06a6658c99831"
 

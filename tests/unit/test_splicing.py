@@ -8,7 +8,7 @@ import json.decoder
 import tarfile
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING
+from types import ModuleType
 
 import pytest
 
@@ -18,9 +18,6 @@ from pytest_super.functions.masking import mask_file
 from pytest_super.functions.source import PythonSource, SourceError
 from pytest_super.functions.spans import parts_of
 from pytest_super.functions.splicing import spliced
-
-if TYPE_CHECKING:
-    from types import ModuleType
 
 ORIGINAL = b'''\
 import os

@@ -5,15 +5,12 @@ from __future__ import annotations
 import subprocess
 import sys
 import tempfile
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
 from pytest_super.kernel.providers.docker import start_slots
 from pytest_super.kernel.providers.docker.start_slots import start_slot
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 HOLDER = """
 import sys, tempfile

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import warnings
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import example, given
@@ -13,9 +14,6 @@ from hypothesis import strategies as st
 from pytest_super.authoring.stats.code_lines import lines_of_cell, lines_of_edit
 from pytest_super.cli import main
 from pytest_super.tasks.task import Edit
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 @pytest.mark.parametrize(

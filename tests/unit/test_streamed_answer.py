@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
@@ -12,9 +13,6 @@ from pytest_super.model import streamed_answer
 from pytest_super.model.failures import ModelCallError
 from pytest_super.model.protocols.common import COMMON
 from pytest_super.model.streamed_answer import Relaying, read_answer
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
 
 
 @asynccontextmanager

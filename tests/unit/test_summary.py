@@ -6,9 +6,10 @@ import json
 import math
 import re
 import traceback
+from collections.abc import Iterable
 from dataclasses import replace
 from statistics import fmean, stdev
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -30,9 +31,6 @@ from pytest_super.report.terminal import summary_lines
 from pytest_super.report.text import describe
 from pytest_super.store.results import TrialResult
 from pytest_super.words import printable
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
 
 
 def result(*, error: str | None = None, **facts: Any) -> TrialResult:

@@ -5,7 +5,9 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -20,10 +22,6 @@ from pytest_super.testing import FakeModel
 from tests.unit.folder_kernel import FolderKernel
 from tests.unit.test_trial import Bench as TrialBench
 from tests.unit.test_trial import Failing
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from pathlib import Path
 
 
 def say(command: str, thought: str = "so") -> str:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import tracemalloc
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from typing import Any
 
 import pytest
 from hypothesis import example, given
@@ -13,9 +14,6 @@ from hypothesis import strategies as st
 from pytest_super.agents.asking import parse_submission
 from pytest_super.agents.swe.commands import CommandError, arguments_of, parse_edit
 from pytest_super.agents.swe.format import parse_answer, render_answer, submission_text
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 EDIT = "edit 2:3\n    x = 1\n\n    y = 2\nend_of_edit"
 

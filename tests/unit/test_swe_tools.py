@@ -6,7 +6,7 @@ import os
 import re
 import warnings
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -18,9 +18,6 @@ from pytest_super.agents.swe.tools import Editor
 from pytest_super.agents.swe.window import lines_of, window
 from pytest_super.store.trajectory import Action
 from tests.unit.folder_kernel import FolderKernel
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 class Bench:

@@ -3,23 +3,21 @@
 from __future__ import annotations
 
 from math import inf
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from pytest_super.model.prices import Prices
+from pytest_super.model.protocols.protocol import Request
 from pytest_super.model.token_estimate import (
     IMAGE_TOKENS,
+    MaxUsage,
     count_characters,
     estimate_tokens,
     max_usage,
 )
-
-if TYPE_CHECKING:
-    from pytest_super.model.protocols.protocol import Request
-    from pytest_super.model.token_estimate import MaxUsage
 
 PRICES = Prices(prompt=2.0, answer=3.0, longest_answer=1000)
 PNG = {"type": "image_url", "image_url": {"url": "data:image/png;base64," + "x" * 9000}}

@@ -8,7 +8,8 @@ import json
 import math
 import sys
 import threading
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import pandas as pd  # type: ignore[import-untyped]
@@ -16,9 +17,10 @@ import pytest
 
 from pytest_super.errors import EngineError, InfrastructureError, TrialEnded
 from pytest_super.kernel.cell import CellResult, SandboxLostError
+from pytest_super.kernel.files import SandboxFiles
 from pytest_super.metrics.matching.landmark_matcher import LandmarkMatcher
-from pytest_super.model.completion import BudgetSpentError, Completion, ModelError, Usage
-from pytest_super.store.trajectory import Action
+from pytest_super.model.completion import BudgetSpentError, Completion, Model, ModelError, Usage
+from pytest_super.store.trajectory import Action, Step
 from pytest_super.tasks.public_task import public_part
 from pytest_super.tasks.task import Limits, Task
 from pytest_super.testing import FakeClock, FakeKernel, FakeModel
@@ -27,13 +29,6 @@ from pytest_super.trial.budget import Budget
 from pytest_super.trial.observation import ONLY_SUBMIT
 from pytest_super.trial.prefix import pre_execute
 from pytest_super.trial.trial import Trial
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from pytest_super.kernel.files import SandboxFiles
-    from pytest_super.model.completion import Model
-    from pytest_super.store.trajectory import Step
 
 ASK = [{"role": "user", "content": "go on"}]
 

@@ -6,9 +6,10 @@ import http.client
 import json
 import socket
 import threading
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager, nullcontext
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from urllib.parse import urlsplit
 
 import pytest
@@ -16,6 +17,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pytest_super.kernel.conformance.support import until
+from pytest_super.kernel.http_requests import HttpRequest, Reply
 from pytest_super.kernel.inside import endpoint
 from pytest_super.programs.trial_endpoint import FIELDS, TrialEndpoint, read_fields
 from pytest_super.programs.trial_server import TrialServer
@@ -23,11 +25,6 @@ from pytest_super.store.trajectory import Action, Step
 from pytest_super.testing import FakeModel
 from pytest_super.trial.observation import ONLY_SUBMIT
 from tests.unit.test_trial import Bench
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
-    from pytest_super.kernel.http_requests import HttpRequest, Reply
 
 ASK = {"messages": [{"role": "user", "content": "go on"}]}
 Answer = tuple[int, Any]

@@ -6,7 +6,7 @@ import json
 from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -20,11 +20,9 @@ from pytest_super.gates.verdict import RunGates
 from pytest_super.metrics.registry import BUILT_IN
 from pytest_super.option_types import Epochs
 from pytest_super.session.controller import exit_status
+from pytest_super.store.results import TrialResult
 from pytest_super.store.verdict import VERDICT, read_word, write_verdict
 from tests.stored import a_result
-
-if TYPE_CHECKING:
-    from pytest_super.store.results import TrialResult
 
 EPOCHS = 3
 KINDS: dict[str, dict[str, Any]] = {

@@ -3,25 +3,21 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pytest_super.authoring.verify.finding import Finding
 from pytest_super.authoring.verify.gold_run import GoldTrial
-from pytest_super.authoring.verify.texts import repository_texts
+from pytest_super.authoring.verify.texts import Text, repository_texts
 from pytest_super.authoring.verify.verification import verify
 from pytest_super.cli import main
 from pytest_super.store.results import TrialResult
 from pytest_super.store.trajectory import Action, Step
 from pytest_super.tasks.task import Task
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from pytest_super.authoring.verify.finding import Finding
-    from pytest_super.authoring.verify.texts import Text
 
 METRICS = {"accuracy": 1.0, "landmarks": None, "submitted": 1.0, "script_executed": None}
 ANSWER = {"test": {"accuracy": 0.7744, "f1": 0.8127}, "n": 1337}

@@ -8,24 +8,21 @@ import json
 import random
 import subprocess
 import tarfile
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pytest_super.authoring.verify.coincidence import figures_in, numbers_compared
+from pytest_super.authoring.verify.finding import Finding
 from pytest_super.authoring.verify.papers.leaks import fetchable_code
 from pytest_super.authoring.verify.texts import Text
 from pytest_super.authoring.verify.verification import verify
 from pytest_super.metrics.distinctive import Figure
 from pytest_super.tasks.task import Task
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-    from pathlib import Path
-
-    from pytest_super.authoring.verify.finding import Finding
 
 ANSWER = {"test": {"accuracy": 0.7744, "f1": 0.8127}}
 SOLUTION = """\

@@ -7,22 +7,19 @@ import signal
 import socket
 import threading
 import time
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterator
+from typing import Any
 
 import pytest
 
 from pytest_super.errors import TrialEnded
+from pytest_super.kernel.files import SandboxFiles
 from pytest_super.model.completion import BudgetSpentError
 from pytest_super.store.trajectory import Action
 from pytest_super.trial import wall_limit
+from pytest_super.trial.trial import Trial
 from pytest_super.trial.wall_limit import SIGNAL
 from tests.unit.test_trial import Bench as TrialBench
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
-    from pytest_super.kernel.files import SandboxFiles
-    from pytest_super.trial.trial import Trial
 
 WALL = 0.2
 SHOW = Action(type="show")

@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Collection, Sequence
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_super.authoring.why.bodies import Kept, NoneWrong, WrongBodies, WrongTogether, search_bodies
+from pytest_super.authoring.why.bodies import (
+    BodiesAnswer,
+    Kept,
+    NoneWrong,
+    WrongBodies,
+    WrongTogether,
+    search_bodies,
+)
 from pytest_super.authoring.why.search import CannotTell, Outcome
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Sequence
-
-    from pytest_super.authoring.why.bodies import BodiesAnswer
 
 NAMES = [f"model.py::f{number}" for number in range(15)]
 

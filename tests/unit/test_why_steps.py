@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Sequence
 
 from hypothesis import given
 from hypothesis import strategies as st
 
 from pytest_super.authoring.why.search import CannotTell, Outcome
-from pytest_super.authoring.why.steps import ALONE, Lost, NotLost, OnlyAgain, State, StepSearch, places
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
-    from pytest_super.authoring.why.steps import StepAnswer
+from pytest_super.authoring.why.steps import (
+    ALONE,
+    Lost,
+    NotLost,
+    OnlyAgain,
+    State,
+    StepAnswer,
+    StepSearch,
+    places,
+)
 
 GOLD = (1, 2, 4)
 """The cells of gold that hit the three landmarks."""

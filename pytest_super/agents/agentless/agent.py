@@ -17,11 +17,11 @@ from pytest_super.json_values import loaded
 from pytest_super.kernel.cell import SandboxLostError
 from pytest_super.model.completion import FilteredError
 from pytest_super.trial.observation import clipped
+from pytest_super.trial.trial import Trial
 
 if TYPE_CHECKING:
     from pytest_super.option_types import Retrieval
     from pytest_super.tasks.public_task import MissingFunction, PublicExperiment
-    from pytest_super.trial.trial import Trial
 
 DECODING: dict[str, Any] = {"temperature": 0.2, "max_tokens": 4000}
 # Of all commands' outputs, in a prompt.

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections import Counter
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
 from pytest_super.functions.definitions import definitions, find
@@ -14,8 +15,6 @@ from pytest_super.model.token_estimate import CHARACTERS_PER_TOKEN
 from pytest_super.trial.observation import clipped, gap
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
-
     from pytest_super.kernel.files import SandboxFiles
     from pytest_super.option_types import Retrieval
     from pytest_super.tasks.public_task import MissingFunction, PublicTask

@@ -10,11 +10,11 @@ from pytest_super.agents.asking import ask, submit, task_text
 from pytest_super.agents.history import history_text
 from pytest_super.agents.prompts import read_prompt
 from pytest_super.agents.react.format import ACTION_TYPES, FormatError, parse_edit, parse_response
+from pytest_super.model.completion import Message
+from pytest_super.store.trajectory import Action, Step
 from pytest_super.trial.editing import edit_file
 
 if TYPE_CHECKING:
-    from pytest_super.model.completion import Message
-    from pytest_super.store.trajectory import Action, Step
     from pytest_super.trial.trial import Trial
 
 # The paper's value. It ends an answer in which the model makes up an observation. The closing tag is not a

@@ -14,15 +14,12 @@ quantifiers, so they never backtrack into a run of characters.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from pytest_super.agents.asking import CUT, CUT_OFF, Response
 from pytest_super.agents.react.tags import CLOSING, MARKUP, OPENING, OPENING_LINE, UnclearError, within_tags
 from pytest_super.store.trajectory import Action
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
 
 ACTION_TYPES = ("execute", "edit", "submit", "continue_wait", "interrupt")
 WITHOUT_CONTENT = ("continue_wait", "interrupt")

@@ -6,11 +6,9 @@ Takes time linear in the length of the text: the patterns use possessive quantif
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from itertools import takewhile
-from typing import TYPE_CHECKING, NamedTuple
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
+from typing import NamedTuple
 
 OPENING, CLOSING = "<content>", "</content>"
 

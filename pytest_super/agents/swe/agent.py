@@ -13,13 +13,13 @@ from pytest_super.agents.swe.format import parse_answer, render_answer, submissi
 from pytest_super.agents.swe.tools import Editor
 from pytest_super.errors import InfrastructureError
 from pytest_super.kernel.cell import SandboxLostError
+from pytest_super.model.completion import Message
 from pytest_super.store.step_values import edit_of
+from pytest_super.store.trajectory import Action, Step
+from pytest_super.trial.trial import Trial
 
 if TYPE_CHECKING:
     from pytest_super.kernel.client import Kernel
-    from pytest_super.model.completion import Message
-    from pytest_super.store.trajectory import Action, Step
-    from pytest_super.trial.trial import Trial
 
 SUBMISSION_HINT = (
     'Write `submit {"metric": 0.5}`, with keys and texts in double quotes, or `submit null` for no answer.'

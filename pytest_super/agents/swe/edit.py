@@ -4,17 +4,14 @@ from __future__ import annotations
 
 import re
 import sys
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from pytest_super.agents.swe.commands import usage
 from pytest_super.agents.swe.files import ToolRefused
 from pytest_super.agents.swe.window import window
 from pytest_super.functions.bounded import compile_error
 from pytest_super.functions.source import SourceError
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 RULE = "-" * 49
 UPDATED = (

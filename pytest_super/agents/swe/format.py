@@ -13,8 +13,8 @@ could differ from its intention. It takes time linear in the length of the answe
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from pytest_super.agents.asking import CUT, CUT_OFF, Response
 from pytest_super.agents.swe.commands import (
@@ -26,10 +26,6 @@ from pytest_super.agents.swe.commands import (
     parse_action,
     without_name,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
 
 FORM = """\
 Answer with one discussion and one command in this form:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from pytest_super.agents.swe.files import ToolRefused, printable, refused
 from pytest_super.agents.swe.window import shown_lines
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from pytest_super.kernel.files import FileSearch, SandboxFiles
 
 # Files or lines that a search lists, as in the published runs.

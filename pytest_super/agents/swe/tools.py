@@ -7,6 +7,7 @@ output has the form of SUPER's published runs.
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -15,13 +16,11 @@ from pytest_super.agents.swe.edit import UPDATED, edited, make_edit
 from pytest_super.agents.swe.files import MissingFile, ToolRefused, exists, printable, read, write
 from pytest_super.agents.swe.search import find_file, search_dir, search_lines
 from pytest_super.agents.swe.window import OVERLAP, WINDOW, lines_of, window, within
+from pytest_super.store.trajectory import Action
+from pytest_super.trial.trial import Tool
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from pytest_super.kernel.files import SandboxFiles
-    from pytest_super.store.trajectory import Action
-    from pytest_super.trial.trial import Tool
 
 # Lines shown above the requested line.
 ABOVE_GOAL = WINDOW // 6

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
 
 from pytest_super.agents.swe.files import printable
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 WINDOW = 100
 # Lines that the windows before and after a scroll share.

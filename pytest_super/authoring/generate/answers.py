@@ -8,18 +8,14 @@ from __future__ import annotations
 import json
 import posixpath
 import re
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator
+from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
 from pytest_super.authoring.generate.refusal import RepositoryRefused
-from pytest_super.sources.tree import legible
+from pytest_super.sources.tree import Tree, legible
 from pytest_super.tasks.reasons import reason
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from pytest_super.sources.tree import Tree
 
 # In characters.
 LONGEST_REASON = 500

@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from pytest_super.authoring.generate.prompts import PROBLEM
+from pytest_super.authoring.generate.prompts import PROBLEM, Prompts
 from pytest_super.authoring.generate.refusal import RepositoryRefused
 from pytest_super.digests import digest
-from pytest_super.model.completion import BudgetSpentError, FilteredError, ModelError
+from pytest_super.model.completion import (
+    BudgetSpentError,
+    Completion,
+    FilteredError,
+    Message,
+    Model,
+    ModelError,
+)
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
-    from pytest_super.authoring.generate.prompts import Prompts
     from pytest_super.authoring.generate.record import GenerationRecord
-    from pytest_super.model.completion import Completion, Message, Model
 
 T = TypeVar("T")
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import secrets
+from argparse import Namespace
 from collections import Counter
+from collections.abc import Iterator
 from contextlib import closing, suppress
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from pytest_super.authoring.generate.generation import Generation, GenerationSettings
 from pytest_super.authoring.generate.prompts import read_prompts
@@ -16,17 +17,12 @@ from pytest_super.authoring.generate.refusal import REASONS
 from pytest_super.authoring.generate.repositories import read_all
 from pytest_super.errors import SuperError
 from pytest_super.model.client import GatewayModel
+from pytest_super.model.completion import Model
 from pytest_super.model.gateway_process import Gateway
 from pytest_super.model.settings import SCRIPTED, ModelSettings
 from pytest_super.report.live_command import LiveCommand
 from pytest_super.store.run_folder import new_run_id
 from pytest_super.words import one_line
-
-if TYPE_CHECKING:
-    from argparse import Namespace
-    from collections.abc import Iterator
-
-    from pytest_super.model.completion import Model
 
 INTERRUPTED = 130
 WAITING = "waiting for the calls under way, which are paid: Ctrl-C again leaves at once"

@@ -5,35 +5,30 @@ from __future__ import annotations
 import hashlib
 import queue
 import threading
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pytest_super.authoring.generate import answers
+from pytest_super.authoring.generate.answers import Proposal
 from pytest_super.authoring.generate.asking import Asker, Stopped
 from pytest_super.authoring.generate.pinning import pin
+from pytest_super.authoring.generate.prompts import Prompts
 from pytest_super.authoring.generate.record import KEPT, GenerationRecord, RepositoryOutcome
 from pytest_super.authoring.generate.refusal import RepositoryRefused, screen
-from pytest_super.authoring.generate.repositories import ids_of
+from pytest_super.authoring.generate.repositories import Named, ids_of
 from pytest_super.authoring.task_text import task_text
 from pytest_super.digests import digest
 from pytest_super.errors import InfrastructureError, SuperError, TaskFileError
-from pytest_super.model.completion import ModelError
+from pytest_super.model.completion import Model, ModelError
 from pytest_super.model.settings import SCRIPTED
 from pytest_super.sources import fetch
 from pytest_super.sources.tree import Tree
 from pytest_super.store.atomic_write import write_atomically
 from pytest_super.store.trajectory import now
 from pytest_super.tasks.task import TASK_SUFFIX, Repository
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-    from contextlib import AbstractContextManager
-
-    from pytest_super.authoring.generate.answers import Proposal
-    from pytest_super.authoring.generate.prompts import Prompts
-    from pytest_super.authoring.generate.repositories import Named
-    from pytest_super.model.completion import Model
 
 DONE = "There is nothing to report: submit null when the script has run without an error."
 

@@ -12,12 +12,11 @@ from packaging.version import InvalidVersion, Version
 from pytest_super.errors import InfrastructureError
 from pytest_super.redaction import redacted
 from pytest_super.sources.git import run_git
-from pytest_super.sources.index import Index
+from pytest_super.sources.index import Index, IndexFile
 from pytest_super.sources.release import source_distributions
 
 if TYPE_CHECKING:
     from pytest_super.authoring.generate.repositories import Named
-    from pytest_super.sources.index import IndexFile
 
 TIMEOUT = 120.0
 ADVICE = "check its address and the network"

@@ -12,15 +12,13 @@ import os
 import threading
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass, field
-from typing import TYPE_CHECKING, Any, TextIO
+from pathlib import Path
+from typing import Any, TextIO
 
 from pytest_super.authoring.generate.refusal import PASSING
 from pytest_super.digests import file_digest
 from pytest_super.errors import SuperError
 from pytest_super.store.json_lines import read_lines, to_line
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 REPORT, ANSWERS, CALLS = "repositories.jsonl", "answers.jsonl", "calls.jsonl"
 KEPT, DROPPED = "kept", "dropped"

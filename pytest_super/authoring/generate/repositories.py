@@ -4,18 +4,16 @@ from __future__ import annotations
 
 import hashlib
 import re
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 from urllib.parse import urlsplit
 
 from pytest_super.errors import SuperError
 from pytest_super.redaction import redacted
 from pytest_super.tasks.fields import legal_id
 from pytest_super.tasks.task import TASK_SUFFIX
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
 
 SCHEMES = ("https", "http", "ssh", "git", "file")
 LONGEST_ID = 100

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pytest_super.authoring.importing.store import changes_of, write_files
 from pytest_super.authoring.importing.super import COLUMNS, DATASET, FILES, task_fields
@@ -15,9 +16,6 @@ from pytest_super.digests import digest, file_digest
 from pytest_super.errors import SuperError
 from pytest_super.tasks.task import TASK_SUFFIX
 from pytest_super.words import one_line
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 EXTRA = "pytest-super[super]"
 

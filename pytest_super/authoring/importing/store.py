@@ -5,17 +5,15 @@ from __future__ import annotations
 import hashlib
 import json
 from collections import Counter
+from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pytest_super.digests import file_digest
 from pytest_super.errors import SuperError
 from pytest_super.store.atomic_write import copy_atomically, write_atomically
 from pytest_super.tasks.fields import check_relative
 from pytest_super.words import named
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 
 def write_files(

@@ -10,10 +10,8 @@ import ast
 import re
 import symtable
 import warnings
-from typing import TYPE_CHECKING, NamedTuple
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
+from typing import NamedTuple
 
 # A line of IPython's own, with the name that it may bind: `!ls`, `%pip install x`, `files = !ls`, `%%time`.
 _MAGIC_LINE = re.compile(r"^([ \t]*)([\w, \t]+=[ \t]*)?[!%].*$", re.MULTILINE)

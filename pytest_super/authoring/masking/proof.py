@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -9,17 +10,14 @@ from pytest_super.agents.gold import SHOW_ALL, value_of
 from pytest_super.errors import InfrastructureError
 from pytest_super.kernel.cell import Outcome
 from pytest_super.metrics.accuracy import accuracy
-from pytest_super.snapshots.covered_steps import plan_of
+from pytest_super.snapshots.covered_steps import Plan, plan_of
 from pytest_super.store.step_values import error_of
 from pytest_super.store.trajectory import Action, Step
 from pytest_super.trial.observation import observation_of
 from pytest_super.trial.prefix import pre_execute
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Sequence
-
     from pytest_super.kernel.client import Kernel
-    from pytest_super.snapshots.covered_steps import Plan
     from pytest_super.tasks.subproblems import DerivedTask
     from pytest_super.tasks.task import Task
 

@@ -6,18 +6,15 @@ They are proposed as YAML, with the reasons as comments, for the author to compl
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pytest_super.authoring.masking.def_use import Names, independent_cells, names_of
+from pytest_super.tasks.solution import SolutionCell
 from pytest_super.tasks.task import CATEGORIES
 from pytest_super.tasks.yaml_writer import to_yaml
 from pytest_super.words import one_line
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
-
-    from pytest_super.tasks.solution import SolutionCell
 
 # The tag of a category, alone or followed by a name: `data`, `data-labels`.
 TAG = re.compile(rf"(?:{'|'.join(CATEGORIES)})(?:[-_:].+)?")

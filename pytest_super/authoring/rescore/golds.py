@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
 
 from pydantic import ValidationError
 
@@ -11,10 +13,6 @@ from pytest_super.authoring.rows import content_of, read_rows
 from pytest_super.errors import SuperError
 from pytest_super.tasks.reasons import reason
 from pytest_super.tasks.task import Task
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
 
 Fields = dict[str, Any]
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pytest_super.gates.figures import mean, mean_over_tasks
@@ -13,9 +15,6 @@ from pytest_super.report.terminal import figure
 from pytest_super.words import counted, one_line
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-    from pathlib import Path
-
     from pytest_super.authoring.rescore.results import NewResult, NewResults
     from pytest_super.authoring.rescore.scores import Rescored
 

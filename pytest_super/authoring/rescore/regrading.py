@@ -4,25 +4,21 @@ from __future__ import annotations
 
 import tarfile
 import tempfile
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from pytest_super.authoring.rescore.trials import StoredTrial
 from pytest_super.errors import SuperError
 from pytest_super.grading.collected import paths_of, read_collected
 from pytest_super.grading.grader import Grader
 from pytest_super.metrics.evidence import GradedValue
 from pytest_super.session.grading import COLLECTED, LOG, SPLICED, WHOLE_FILE_LOG, after_prefix, for_grader
-from pytest_super.tasks.grade import SAME
+from pytest_super.session.item import ReadyKernel
+from pytest_super.tasks.grade import SAME, Grade
 from pytest_super.tasks.paper_item import PaperItem
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
-
-    from pytest_super.authoring.rescore.trials import StoredTrial
-    from pytest_super.session.item import ReadyKernel
-    from pytest_super.tasks.grade import Grade
-    from pytest_super.tasks.task import Task
+from pytest_super.tasks.task import Task
 
 
 @dataclass(frozen=True, kw_only=True)

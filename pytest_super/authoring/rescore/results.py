@@ -7,30 +7,28 @@ from __future__ import annotations
 
 import json
 import shutil
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from importlib.metadata import version
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pytest_super.authoring.stored_trials import stored_trials
 from pytest_super.errors import SuperError
 from pytest_super.metrics.cause import cause_of
+from pytest_super.metrics.evidence import Evidence
 from pytest_super.metrics.landmarks import LANDMARKS
 from pytest_super.metrics.registry import installed_metrics, scored
 from pytest_super.report.notebook import write_notebook
 from pytest_super.session.comparability import facts_of_scoring, has_conditions_of
 from pytest_super.store.atomic_write import write_atomically
 from pytest_super.store.json_lines import UNREADABLE, append, damage, disk_errors, read_json, to_line
-from pytest_super.store.results import FORMAT, folder_name
+from pytest_super.store.results import FORMAT, TrialResult, folder_name
 from pytest_super.store.run_folder import new_run_id, take_trial
+from pytest_super.tasks.task import Task
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-    from pathlib import Path
-
     from pytest_super.authoring.rescore.scores import Rescored
-    from pytest_super.metrics.evidence import Evidence
-    from pytest_super.store.results import TrialResult
-    from pytest_super.tasks.task import Task
 
 UNKNOWN = "no task of this name is given"
 OTHER_CONDITIONS = "its conditions differ from those of the trial (query, repository, prefix, limits)"

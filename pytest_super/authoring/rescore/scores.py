@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from pathlib import PurePosixPath
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 from pytest_super.errors import SuperError
 from pytest_super.kernel.output import output_text
@@ -23,9 +24,6 @@ from pytest_super.store.user_cache import cache_folder
 from pytest_super.trial.program_steps import source_of_step
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
-    from typing import TypeAlias
-
     from pytest_super.authoring.rescore.regrading import Regraded
     from pytest_super.authoring.rescore.trials import Figures, StoredTrial
     from pytest_super.tasks.task import Repository, Task

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
 from math import isfinite
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 from pytest_super.errors import SuperError
 from pytest_super.metrics.registry import PAPER, REFERENCE, SCORINGS
@@ -17,14 +19,8 @@ from pytest_super.store.json_lines import UNREADABLE, damage, read_json, read_ob
 from pytest_super.store.published import read_history
 from pytest_super.store.results import RUNNING, TRIAL_FOLDER, TrialResult, read_result
 from pytest_super.store.step_values import submission_of
-from pytest_super.store.trajectory import read_trajectory
+from pytest_super.store.trajectory import Step, read_trajectory
 from pytest_super.words import counted
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
-    from pathlib import Path
-
-    from pytest_super.store.trajectory import Step
 
 Figures = dict[str, float | None]
 

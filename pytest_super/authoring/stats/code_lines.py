@@ -7,12 +7,11 @@ import io
 import re
 import tokenize
 import warnings
+from collections.abc import Iterator
 from difflib import SequenceMatcher
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from pytest_super.tasks.task import Edit
 
 SHELLS = frozenset({"bash", "sh", "script", "system", "sx", "!"})

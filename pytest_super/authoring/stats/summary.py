@@ -4,20 +4,15 @@ from __future__ import annotations
 
 import re
 from collections import Counter
+from collections.abc import Iterator, Sequence
 from statistics import fmean, median
-from typing import TYPE_CHECKING
 
 from pytest_super.authoring.stats.code_lines import lines_of_cell, lines_of_edit
 from pytest_super.options import SETS
 from pytest_super.report.table import table_lines
 from pytest_super.sources.release import normalized
 from pytest_super.tasks.solution import read_solution
-from pytest_super.tasks.task import CATEGORIES
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    from pytest_super.tasks.task import PreExecuted, Task
+from pytest_super.tasks.task import CATEGORIES, PreExecuted, Task
 
 SIZES = ("lines", "cells", "landmarks", "prefix_steps", "prefix_lines")
 """The sizes of a task: lines and cells of its gold code, landmarks, pre-executed steps, lines of these.

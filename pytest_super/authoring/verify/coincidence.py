@@ -12,17 +12,15 @@ import math
 import re
 from bisect import bisect
 from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import accumulate
 from typing import TYPE_CHECKING
 
-from pytest_super.metrics.distinctive import chance_of, numbers_in
+from pytest_super.metrics.distinctive import Figure, Number, chance_of, numbers_in
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
-
     from pytest_super.authoring.verify.texts import Text
-    from pytest_super.metrics.distinctive import Figure, Number
 
 MOST_EXPECTED = 0.05
 # Significant digits that a number has at least. With fewer it is in every text.

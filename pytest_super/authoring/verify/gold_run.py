@@ -10,30 +10,25 @@ import json
 import subprocess
 import sys
 import tarfile
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from pathlib import Path
 from statistics import fmean
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pytest_super.agents.gold import GOLD
 from pytest_super.errors import SuperError
 from pytest_super.grading.collected import add_file, contents, read_collected
 from pytest_super.session.grading import COLLECTED, grade_collected
+from pytest_super.session.item import TaskItem
 from pytest_super.store.atomic_write import write_atomically
 from pytest_super.store.json_lines import disk_errors
-from pytest_super.store.results import read_results
+from pytest_super.store.results import TrialResult, read_results
 from pytest_super.store.run_folder import last_reruns
 from pytest_super.store.step_values import submission_of
-from pytest_super.store.trajectory import read_trajectory
+from pytest_super.store.trajectory import Step, read_trajectory
 from pytest_super.tasks.grade import FRESH
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from pathlib import Path
-
-    from pytest_super.session.item import TaskItem
-    from pytest_super.store.results import TrialResult
-    from pytest_super.store.trajectory import Step
 
 # The first ends pytest when this process is killed.
 PLUGINS = ("pytest_super.session.end_with_parent", "pytest_super.authoring.verify.gold_run")

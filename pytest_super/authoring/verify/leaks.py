@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pytest_super.authoring.verify.finding import Finding
@@ -11,12 +13,9 @@ from pytest_super.errors import SuperError
 from pytest_super.metrics.distinctive import NUMBER, Figure, Phrase, distinctive_values, numbers_in
 from pytest_super.metrics.matching.landmark_matcher import LandmarkMatcher
 from pytest_super.sources import fetch
+from pytest_super.store.trajectory import Step
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
-    from pathlib import Path
-
-    from pytest_super.store.trajectory import Step
     from pytest_super.tasks.task import Task
 
     Values = Sequence[Figure | Phrase]

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pytest_super.authoring.verify.coincidence import LEAST_DIGITS, figures_in, numbers_compared
 from pytest_super.authoring.verify.finding import Finding
-from pytest_super.authoring.verify.texts import prefix_texts
+from pytest_super.authoring.verify.leaks import ReadTexts
+from pytest_super.authoring.verify.texts import Text, prefix_texts
 from pytest_super.authoring.verify.versions import SINCE
 from pytest_super.errors import SuperError
 from pytest_super.functions.leaks import long_lines
@@ -17,11 +20,6 @@ from pytest_super.sources import fetch
 from pytest_super.tasks.solution import read_solution
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
-    from pathlib import Path
-
-    from pytest_super.authoring.verify.leaks import ReadTexts
-    from pytest_super.authoring.verify.texts import Text
     from pytest_super.tasks.task import Repository, Task
 
     ReadVersions = Callable[[Repository, Path], Sequence[Text]]

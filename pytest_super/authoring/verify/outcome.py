@@ -4,21 +4,19 @@ from __future__ import annotations
 
 import json
 import math
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from pytest_super.authoring.verify.finding import Finding
 from pytest_super.metrics.accuracy import ACCURACY, answer_in, is_right, judged
-from pytest_super.metrics.leaves import MISSING, leaves, shown, value_at
+from pytest_super.metrics.leaves import MISSING, Place, leaves, shown, value_at
 from pytest_super.metrics.numbers import is_number
 from pytest_super.metrics.registry import installed_metrics
 from pytest_super.report.text import outcome_with_error, wrong_lines
 from pytest_super.words import counted, printable_line
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
     from pytest_super.authoring.verify.gold_run import GoldTrial
-    from pytest_super.metrics.leaves import Place
     from pytest_super.tasks.task import Task
 
 # Threads that add up floats in any order make relative differences up to NOISE. Around zero a relative

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any
 
 from pytest_super.metrics.distinctive import LEAST_DIGITS
 from pytest_super.sources.tree import MOST_READ, Tree
+from pytest_super.store.trajectory import Step
 from pytest_super.tasks.solution import NotebookError, cell_source, read_cells
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    from pytest_super.store.trajectory import Step
     from pytest_super.tasks.task import Task
 
 # A larger file is data. Notebooks are large because of their pictures.

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pytest_super.authoring.verify.texts import (
@@ -16,16 +18,12 @@ from pytest_super.authoring.verify.texts import (
 from pytest_super.errors import InfrastructureError
 from pytest_super.redaction import redacted
 from pytest_super.sources import fetch
-from pytest_super.sources.history import fetched_history
+from pytest_super.sources.history import History, fetched_history
 from pytest_super.sources.release import fetch_release, later_releases
 from pytest_super.sources.tree import MOST_READ, Tree
 from pytest_super.store.user_cache import cache_folder
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
-
-    from pytest_super.sources.history import History
     from pytest_super.tasks.task import Repository
 
 # Later releases that are searched, the newest ones: each is a download.

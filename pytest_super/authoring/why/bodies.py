@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TypeAlias
 
-from pytest_super.authoring.why.search import CannotTell
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from pytest_super.authoring.why.search import Search
+from pytest_super.authoring.why.search import CannotTell, Search
 
 
 @dataclass(frozen=True)

@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator
+from typing import Any
 
 from pytest_super.authoring.why.bodies import NoneWrong, WrongBodies, WrongTogether
+from pytest_super.authoring.why.rounds import Searched
 from pytest_super.authoring.why.search import CannotTell
 from pytest_super.authoring.why.steps import Lost, NotLost, OnlyAgain
 from pytest_super.authoring.why.trials import LostTrial
 from pytest_super.report.text import describe
+from pytest_super.store.results import TrialResult
 from pytest_super.words import named, one_line, shortened
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from pytest_super.authoring.why.rounds import Searched
-    from pytest_super.store.results import TrialResult
 
 LONGEST_ACTION = 100
 MOST_FILES = 3

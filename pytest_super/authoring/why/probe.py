@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any
 
@@ -14,15 +15,13 @@ from pytest_super.agents.replay import ReplayAgent, read_steps
 from pytest_super.authoring.tries import try_of
 from pytest_super.errors import SuperError
 from pytest_super.session.masked_code import prepared_code
+from pytest_super.store.trajectory import Step
 from pytest_super.tasks.paper_item import PaperItem
+from pytest_super.tasks.task import Task
+from pytest_super.trial.trial import Trial
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from pytest_super.store.trajectory import Step
-    from pytest_super.tasks.task import Task
     from pytest_super.trial.agent_run import Agent
-    from pytest_super.trial.trial import Trial
 
 
 def replayable(trajectory: Path) -> list[Step]:

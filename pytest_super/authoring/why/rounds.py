@@ -3,25 +3,23 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pytest_super.agents.gold import GOLD, TASKS_EXTRA
 from pytest_super.authoring.tries import run_tries
-from pytest_super.authoring.why.search import Outcome
+from pytest_super.authoring.why.search import Outcome, Search
 from pytest_super.store.json_lines import UNREADABLE, read_json
+from pytest_super.store.results import TrialResult
 from pytest_super.store.run_folder import last_results
 from pytest_super.store.step_values import submitted_text
 from pytest_super.store.trajectory import read_trajectory
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
-    from pathlib import Path
-
-    from pytest_super.authoring.why.search import Search
     from pytest_super.authoring.why.trials import Searchable
-    from pytest_super.store.results import TrialResult
 
 # Stop reasons of trials that could have gone on.
 LIMITS = ("compute", "wall", "steps", "timeout")

@@ -6,15 +6,11 @@ with all of its cells or with those behind a place that the agent has reached by
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TypeAlias
 
-from pytest_super.authoring.why.search import CannotTell, Untold
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from pytest_super.authoring.why.search import Outcome, Search
+from pytest_super.authoring.why.search import CannotTell, Outcome, Search, Untold
 
 
 @dataclass(frozen=True, kw_only=True)

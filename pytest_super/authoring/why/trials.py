@@ -2,30 +2,26 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol
+from pathlib import Path
+from typing import Any, Protocol
 
 from pytest_super.authoring.stored_trials import stored_trials, unchanged_task
 from pytest_super.authoring.why.bodies import Kept, search_bodies
 from pytest_super.authoring.why.probe import replayable
-from pytest_super.authoring.why.steps import ALONE, StepSearch
+from pytest_super.authoring.why.search import Search
+from pytest_super.authoring.why.steps import ALONE, State, StepSearch
 from pytest_super.errors import SuperError
 from pytest_super.metrics.registry import installed_metrics
 from pytest_super.session.comparability import scoring_of
 from pytest_super.session.forked import replayed_otherwise
 from pytest_super.session.grading import COLLECTED
+from pytest_super.store.results import TrialResult
+from pytest_super.store.trajectory import Step
 from pytest_super.tasks.paper_item import PaperItem
 from pytest_super.tasks.solution import read_solution
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping, Sequence
-    from pathlib import Path
-
-    from pytest_super.authoring.why.search import Search
-    from pytest_super.authoring.why.steps import State
-    from pytest_super.store.results import TrialResult
-    from pytest_super.store.trajectory import Step
-    from pytest_super.tasks.task import Task
+from pytest_super.tasks.task import Task
 
 
 class Searchable(Protocol):

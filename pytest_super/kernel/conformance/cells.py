@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import pytest
 
 from pytest_super.kernel.cell import Outcome
-from pytest_super.kernel.conformance.support import MEGABYTE, printed, started, still_works
+from pytest_super.kernel.client import Kernel
+from pytest_super.kernel.conformance.support import MEGABYTE, SandboxFactory, printed, started, still_works
 from pytest_super.kernel.sandbox import FIXED_ENVIRONMENT
 from pytest_super.tasks.sandbox_spec import SandboxSpec
-
-if TYPE_CHECKING:
-    from pytest_super.kernel.client import Kernel
-    from pytest_super.kernel.conformance.support import SandboxFactory
 
 
 def test_state_is_kept_across_cells(kernel: Kernel) -> None:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from pytest_super.kernel.cell import CellResult, Outcome
+from pytest_super.kernel.client import Kernel
 from pytest_super.kernel.conformance.support import (
     IGNORES_INTERRUPTS,
     MEGABYTE,
+    Remains,
+    SandboxFactory,
     limited,
     printed,
     started,
@@ -15,10 +16,6 @@ from pytest_super.kernel.conformance.support import (
     until,
 )
 from pytest_super.tasks.sandbox_spec import SandboxSpec
-
-if TYPE_CHECKING:
-    from pytest_super.kernel.client import Kernel
-    from pytest_super.kernel.conformance.support import Remains, SandboxFactory
 
 
 def assert_dead_until_restart(kernel: Kernel, death: CellResult, why: str) -> None:

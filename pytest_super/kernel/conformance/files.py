@@ -6,18 +6,13 @@ import hashlib
 import io
 import os
 import tarfile
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
 from pytest_super.kernel.cell import Outcome
+from pytest_super.kernel.client import Kernel
 from pytest_super.kernel.conformance.support import MEGABYTE, printed, still_works
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from pytest_super.kernel.client import Kernel
-
 
 ODD_NAMES = ["plain.txt", "with space.txt", "qu'o\"te;.txt", "é€😀.txt", "-dash", "{1}*?$HOME", "new\nline"]
 

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING
 
 import pytest
 
 from pytest_super.kernel.cell import CellStateError, Outcome
+from pytest_super.kernel.client import Kernel
 from pytest_super.kernel.conformance.support import IGNORES_INTERRUPTS, printed, still_works
-
-if TYPE_CHECKING:
-    from pytest_super.kernel.client import Kernel
 
 
 def test_30_times_error_then_print(shared_kernel: Kernel) -> None:

@@ -12,15 +12,12 @@ import os
 import secrets
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 
+from pytest_super.kernel.client import Kernel
 from pytest_super.kernel.conformance.support import printed
 from pytest_super.kernel.providers.bwrap import KEYCTL
-
-if TYPE_CHECKING:
-    from pytest_super.kernel.client import Kernel
 
 # Where a host has keys and accounts. An image can have folders of the same names.
 KEYS = (

@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import pytest
 
 from pytest_super.kernel.cell import Outcome
-from pytest_super.kernel.conformance.support import isolating, printed, started, until
+from pytest_super.kernel.client import Kernel
+from pytest_super.kernel.conformance.support import SandboxFactory, isolating, printed, started, until
 from pytest_super.kernel.http_requests import Reply
 from pytest_super.tasks.sandbox_spec import SandboxSpec
-
-if TYPE_CHECKING:
-    from pytest_super.kernel.client import Kernel
-    from pytest_super.kernel.conformance.support import SandboxFactory
 
 SCRIPT = "import sys, time; time.sleep(0.8); sys.exit(3)"
 

@@ -5,19 +5,14 @@ from __future__ import annotations
 import contextlib
 import sys
 import time
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterator
 
 import pytest
 
 from pytest_super.kernel.cell import CellResult, Outcome
 from pytest_super.kernel.client import Kernel
-from pytest_super.kernel.conformance.support import printed, started, until
+from pytest_super.kernel.conformance.support import Remains, SandboxFactory, printed, started, until
 from pytest_super.tasks.sandbox_spec import SandboxSpec
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
-    from pytest_super.kernel.conformance.support import Remains, SandboxFactory
 
 # Of the bridge: the program itself, and perhaps the kernel.
 CHILDREN = "cat /proc/$PPID/task/*/children | wc -w"

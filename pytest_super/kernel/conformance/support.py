@@ -4,21 +4,17 @@ from __future__ import annotations
 
 import contextlib
 import time
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterator
 
 import pytest
 
 from pytest_super.kernel.cell import Outcome
 from pytest_super.kernel.client import Kernel
+from pytest_super.kernel.sandbox import Sandbox
 from pytest_super.tasks.sandbox_spec import SandboxSpec
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
-    from pytest_super.kernel.sandbox import Sandbox
-
-    SandboxFactory = Callable[[SandboxSpec], Sandbox]
-    Remains = Callable[[Sandbox], list[str]]
+SandboxFactory = Callable[[SandboxSpec], Sandbox]
+Remains = Callable[[Sandbox], list[str]]
 
 MEGABYTE = 10**6
 IGNORES_INTERRUPTS = """

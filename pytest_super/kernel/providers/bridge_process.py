@@ -7,15 +7,13 @@ import signal
 import socket
 import subprocess
 import tempfile
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack, suppress
-from typing import IO, TYPE_CHECKING
+from pathlib import Path
+from typing import IO
 
 from pytest_super.kernel.inside.processes import descendants, kill_all
 from pytest_super.platform.forks.fork import Fork
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-    from pathlib import Path
 
 # The bridge is killed if it takes longer than this to kill its descendants and end.
 CLOSE_SECONDS = 5.0

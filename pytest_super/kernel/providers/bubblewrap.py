@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 import shlex
 import threading
+from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
@@ -17,7 +18,7 @@ from typing import TYPE_CHECKING
 
 from pytest_super.errors import EngineError, InfrastructureError
 from pytest_super.kernel.delivery import bridge_source
-from pytest_super.kernel.providers.bridge_process import BridgeProcess
+from pytest_super.kernel.providers.bridge_process import BridgeProcess, SocketStream
 from pytest_super.kernel.providers.bwrap import (
     UID,
     bind,
@@ -41,15 +42,12 @@ from pytest_super.kernel.sandbox import (
     DEFAULT_MEMORY,
     DEFAULT_PIDS,
     Capabilities,
+    SandboxSettings,
     WritableFolders,
     default_exceeded,
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from pytest_super.kernel.providers.bridge_process import SocketStream
-    from pytest_super.kernel.sandbox import SandboxSettings
     from pytest_super.tasks.sandbox_spec import SandboxSpec
 
 WORKDIR, HOME, VENV = "/workspace", "/home/sandbox", "/venv"

@@ -12,10 +12,11 @@ import platform
 import shlex
 import shutil
 import subprocess
+from collections.abc import Iterable
 from functools import cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from pytest_super.kernel.providers.host_environment import PACKAGE, python_parts
 from pytest_super.kernel.providers.sandbox_folder import OPEN_FOLDER
@@ -28,9 +29,6 @@ from pytest_super.kernel.providers.unprivileged import (
     why_root_stays,
     within_reach,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
 
 # Not root, even if pytest runs as root: tar would try to set the owners of files, which takes a capability.
 UID = "1000"

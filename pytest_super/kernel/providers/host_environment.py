@@ -6,15 +6,12 @@ import os
 import re
 import site
 import sys
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from pytest_super.kernel.sandbox import FIXED_ENVIRONMENT
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
 
 ALLOWED = re.compile(
     r"PATH|TERM|LD_LIBRARY_PATH|SSL_\w+|REQUESTS_CA_BUNDLE|CURL_CA_BUNDLE|GIT_SSL_CAINFO"

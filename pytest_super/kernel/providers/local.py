@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import secrets
 import shlex
+from collections.abc import Mapping
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
@@ -16,19 +17,15 @@ from pytest_super.errors import InfrastructureError
 from pytest_super.kernel.delivery import bridge_source
 from pytest_super.kernel.inside.processes import kill_all
 from pytest_super.kernel.providers import warm_kernels
-from pytest_super.kernel.providers.bridge_process import BridgeProcess
+from pytest_super.kernel.providers.bridge_process import BridgeProcess, SocketStream
 from pytest_super.kernel.providers.host_environment import allowed_environment, pip_settings
 from pytest_super.kernel.providers.registry import Provider
 from pytest_super.kernel.providers.sandbox_folder import SandboxFolder, sweep_folders
-from pytest_super.kernel.sandbox import Capabilities, WritableFolders
+from pytest_super.kernel.sandbox import Capabilities, SandboxSettings, WritableFolders
 from pytest_super.platform import MARKER, marked_processes
 from pytest_super.platform.forks.start import can_fork
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from pytest_super.kernel.providers.bridge_process import SocketStream
-    from pytest_super.kernel.sandbox import SandboxSettings
     from pytest_super.tasks.sandbox_spec import SandboxSpec
 
 

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from pytest_super.errors import SuperError
 from pytest_super.kernel.providers.unpacked_image import is_folder
+from pytest_super.kernel.sandbox import Sandbox, SandboxSettings
 from pytest_super.words import did_you_mean
 
 if TYPE_CHECKING:
-    from pytest_super.kernel.sandbox import Sandbox, SandboxSettings
     from pytest_super.tasks.sandbox_spec import SandboxSpec
 
 GROUP = "pytest_super.sandboxes"

@@ -7,15 +7,11 @@ import secrets
 import tempfile
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from pytest_super.errors import InfrastructureError
 from pytest_super.kernel.inside.processes import KEEP, remove
-from pytest_super.kernel.providers.host_environment import make_environment
+from pytest_super.kernel.providers.host_environment import Interpreter, make_environment
 from pytest_super.kernel.providers.owner import is_alive, owner_label
-
-if TYPE_CHECKING:
-    from pytest_super.kernel.providers.host_environment import Interpreter
 
 PREFIX = "super-"
 OWNER = "owner"

@@ -4,17 +4,14 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from pytest_super.errors import InfrastructureError
 from pytest_super.kernel.providers.host_environment import Interpreter
 from pytest_super.store.json_lines import damage
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 RECORD = "pytest-super.json"
 # What the sandbox has of its own.

@@ -12,16 +12,13 @@ import shlex
 import shutil
 import stat
 import tempfile
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from functools import cache, lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from pytest_super.kernel.providers.host_environment import python_parts
 from pytest_super.kernel.providers.sandbox_folder import OPEN_FOLDER, PREFIX
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
 
 # User ids without accounts: a range that distributions and directory services leave out, and where a user
 # namespace has only 65,536 ids, those that systemd gives to services while they run.

@@ -6,8 +6,8 @@ Both classes have the same members. Options are those of bwrap, of which later o
 from __future__ import annotations
 
 import os
+from collections.abc import Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from pytest_super.kernel.providers.bwrap import (
     ETC,
@@ -20,15 +20,14 @@ from pytest_super.kernel.providers.bwrap import (
     shipped_tasks,
     system_binds,
 )
-from pytest_super.kernel.providers.host_environment import allowed_environment, is_within, python_parts
+from pytest_super.kernel.providers.host_environment import (
+    Interpreter,
+    allowed_environment,
+    is_within,
+    python_parts,
+)
 from pytest_super.kernel.providers.unpacked_image import image_in, is_folder, tree_binds
-from pytest_super.kernel.sandbox import FIXED_ENVIRONMENT
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from pytest_super.kernel.providers.host_environment import Interpreter
-    from pytest_super.kernel.sandbox import SandboxSettings
+from pytest_super.kernel.sandbox import FIXED_ENVIRONMENT, SandboxSettings
 
 
 def system_of(settings: SandboxSettings, *, has_network: bool) -> HostSystem | ImageSystem:

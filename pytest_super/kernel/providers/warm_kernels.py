@@ -4,17 +4,14 @@ from __future__ import annotations
 
 import os
 from contextlib import suppress
+from pathlib import Path
 from time import monotonic, sleep
-from typing import TYPE_CHECKING
 
 from pytest_super.kernel.delivery import FIRST, INSIDE, MODULES, bridge_source
 from pytest_super.kernel.providers.host_environment import allowed_environment
 from pytest_super.kernel.providers.sandbox_folder import SandboxFolder
 from pytest_super.platform import MARKER
 from pytest_super.platform.forks.start import ForkServer
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 # Without a sandbox for this long, the process ends. Another one costs as much as an interpreter of its own.
 IDLE_SECONDS = 1.0

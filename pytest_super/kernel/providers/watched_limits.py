@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
 from pytest_super.kernel.inside.processes import is_alive
@@ -10,7 +11,6 @@ from pytest_super.kernel.inside.processor_time import Family
 
 if TYPE_CHECKING:
     import threading
-    from collections.abc import Callable, Mapping
 
 PERIOD = 1.0
 OUT_OF_MEMORY = "out of memory"

@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 from pytest_super.metrics.evidence import Landmark
 from pytest_super.metrics.matching.patterns import Pattern
 from pytest_super.metrics.matching.plain_text import PlainText, plain
 from pytest_super.metrics.matching.windows import SENTINEL, Window, Windows
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 WINDOW = 32 * 1024
 TIME_LIMIT = 10.0

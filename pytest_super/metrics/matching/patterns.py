@@ -5,15 +5,12 @@ from __future__ import annotations
 import re
 import time
 import warnings
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from pytest_super.metrics.matching.windows import Window
 from pytest_super.tasks.repetitions import COMMENT, PIECE
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
-    from pytest_super.metrics.matching.windows import Window
 
 # Each character searched adds this much to a pattern's time limit, so that a long output alone does not
 # exhaust it. It allows 10 million characters a second, 100 times slower than a usual search.

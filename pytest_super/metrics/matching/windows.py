@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 # Appended to a window that more text follows, so that `$` does not match at its end. No text contains this
 # non-character.

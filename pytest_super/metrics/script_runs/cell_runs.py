@@ -5,15 +5,12 @@ from __future__ import annotations
 import ast
 import re
 import warnings
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
 
 from pytest_super.metrics.script_runs.literals import KnownNames, value_of
 from pytest_super.metrics.script_runs.places import UNKNOWN, join
 from pytest_super.metrics.script_runs.shell import commands
 from pytest_super.metrics.script_runs.shell_runs import ScriptRun, Shell, module_paths
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 _SHELL_MAGICS = frozenset({"bash", "sh", "script", "system", "sx", "!"})
 _CODE_MAGICS = frozenset({"time", "timeit", "prun", "capture"})

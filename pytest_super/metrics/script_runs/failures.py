@@ -4,14 +4,11 @@ from __future__ import annotations
 
 import posixpath
 import re
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator
+from typing import Any
 
 from pytest_super.metrics.matching.plain_text import without_escapes
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from pytest_super.store.trajectory import Step
+from pytest_super.store.trajectory import Step
 
 TRACEBACK = "Traceback (most recent call last)"
 

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import posixpath
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
+from typing import Literal
 
 PYTHON = re.compile(r"(?:python|pypy|ipython)[\d.]*[a-z]?|\{sys\.executable\}|\$\{?PYTHON\}?")
 _ASSIGNMENT = re.compile(r"[A-Za-z_]\w*\+?=.*", re.DOTALL)

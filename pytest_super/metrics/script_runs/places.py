@@ -4,12 +4,9 @@ from __future__ import annotations
 
 import posixpath
 import re
+from collections.abc import Iterable
 from itertools import takewhile
 from operator import eq
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
 
 # A part that only the running shell or interpreter knew.
 UNKNOWN = "{?}"

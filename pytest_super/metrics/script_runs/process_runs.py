@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import posixpath
 import re
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from pytest_super.kernel.cell import Outcome
@@ -15,6 +16,7 @@ from pytest_super.metrics.script_runs.launch import (
     PYTHON,
     SCRIPTS,
     SHELLS,
+    Launch,
     by_jupyter,
     by_other,
     by_python,
@@ -23,12 +25,9 @@ from pytest_super.metrics.script_runs.launch import (
 )
 from pytest_super.metrics.script_runs.places import UNKNOWN, is_entrypoint
 from pytest_super.metrics.script_runs.shell_runs import module_paths
+from pytest_super.store.trajectory import Step
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    from pytest_super.metrics.script_runs.launch import Launch
-    from pytest_super.store.trajectory import Step
     from pytest_super.tasks.task import Entrypoint
 
 KEPT_LINES = 0.5

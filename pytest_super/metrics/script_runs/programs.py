@@ -2,13 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from pytest_super.kernel.cell import Outcome
-from pytest_super.store.trajectory import PROGRAM
-
-if TYPE_CHECKING:
-    from pytest_super.store.trajectory import Step
+from pytest_super.store.trajectory import PROGRAM, Step
 
 
 def may_hide_run(step: Step, min_seconds: float) -> bool:

@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 # Longer operators first, because the first alternative that matches wins.
 _OPERATOR = re.compile(r"&&|\|\||;;|\|&|<<<|<<-?|>>|&>>?|[<>]&|[;&|()<>\n]")

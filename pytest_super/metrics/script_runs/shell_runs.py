@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import posixpath
+from collections.abc import Sequence
 from itertools import dropwhile
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from pytest_super.metrics.script_runs.launch import launched, without_prefix
 from pytest_super.metrics.script_runs.places import UNKNOWN, join
 from pytest_super.metrics.script_runs.shell import commands
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 # Levels of `eval` and `bash -c`, which a cell could nest beyond the interpreter's stack.
 DEPTH = 5

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -12,11 +13,9 @@ from pytest_super.metrics.script_runs.failures import is_failure, output_of
 from pytest_super.metrics.script_runs.places import UNKNOWN, is_entrypoint, join, may_be
 from pytest_super.metrics.script_runs.process_runs import is_observed
 from pytest_super.metrics.script_runs.programs import is_refused
+from pytest_super.store.trajectory import Step
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    from pytest_super.store.trajectory import Step
     from pytest_super.tasks.task import Entrypoint
 
 _CARRY_ON = ("continue_wait", "interrupt")

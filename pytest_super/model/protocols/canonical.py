@@ -9,16 +9,12 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Iterable, Iterator
+from typing import Any, NamedTuple
 
 from pytest_super.json_values import loaded
-from pytest_super.model.protocols.folds import ANYWHERE, FOLDS, OF_SYSTEM, fold
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
-
-    from pytest_super.model.protocols.folds import Fold
-    from pytest_super.model.protocols.protocol import Request, WireProtocol
+from pytest_super.model.protocols.folds import ANYWHERE, FOLDS, OF_SYSTEM, Fold, fold
+from pytest_super.model.protocols.protocol import Request, WireProtocol
 
 # A seed chooses one of the answers; it does not change which ones are likely.
 NOT_ASKED_NAMES = """

@@ -5,11 +5,7 @@ Apart from the registry, so that a worker whose agents are ours loads no other p
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from pytest_super.model.protocols.chat import ChatCompletions
-
-if TYPE_CHECKING:
-    from pytest_super.model.protocols.protocol import WireProtocol
+from pytest_super.model.protocols.protocol import WireProtocol
 
 COMMON: WireProtocol = ChatCompletions()

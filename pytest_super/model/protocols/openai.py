@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, ClassVar
+from collections.abc import Mapping
+from typing import Any, ClassVar
 
-from pytest_super.model.protocols.protocol import Site, WireProtocol, plain_error
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from pytest_super.model.protocols.protocol import Body
+from pytest_super.model.protocols.protocol import Body, Site, WireProtocol, plain_error
 
 
 class OpenAI(WireProtocol):

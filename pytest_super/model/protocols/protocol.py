@@ -8,17 +8,14 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol
+from typing import Any, ClassVar, Protocol
 
 from pytest_super.json_values import is_list_of_objects, object_in, parts_in
 from pytest_super.model.failures import Failure, ModelCallError
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-
-    from pytest_super.model.protocols.route import Route
+from pytest_super.model.protocols.route import Route
 
 TYPE = re.compile(r"[\w.-]+", re.ASCII)
 

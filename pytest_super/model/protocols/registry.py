@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pytest_super.model.protocols.common import COMMON
 from pytest_super.model.protocols.gemini import Gemini
 from pytest_super.model.protocols.messages import Messages
+from pytest_super.model.protocols.protocol import Body, WireProtocol
 from pytest_super.model.protocols.responses import Responses
-
-if TYPE_CHECKING:
-    from pytest_super.model.protocols.protocol import Body, WireProtocol
-    from pytest_super.model.protocols.route import Route
+from pytest_super.model.protocols.route import Route
 
 PROTOCOLS: tuple[WireProtocol, ...] = (COMMON, Responses(), Messages(), Gemini())
 ROUTES: dict[Route, WireProtocol] = {route: each for each in PROTOCOLS for route in each.routes}

@@ -8,12 +8,9 @@ import signal
 import socket
 import subprocess
 import threading
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-    from pathlib import Path
+from pathlib import Path
 
 
 class Fork:

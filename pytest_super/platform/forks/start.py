@@ -7,12 +7,9 @@ import socket
 import subprocess
 import sys
 import threading
+from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 SERVER = Path(__file__).with_name("server.py")
 

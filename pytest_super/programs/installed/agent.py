@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import shlex
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from packaging.version import InvalidVersion, Version
@@ -16,9 +18,6 @@ from pytest_super.programs.ending import preparing
 from pytest_super.store.trajectory import Action
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-    from pathlib import Path
-
     from pytest_super.kernel.files import SandboxFiles
     from pytest_super.programs.installed.packages import NodePackage, NpmPackage, PipPackages
     from pytest_super.trial.trial import Trial

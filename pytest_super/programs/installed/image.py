@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tempfile
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -11,8 +12,6 @@ from pytest_super.kernel.providers.docker.image.agent import build_with, facts_o
 from pytest_super.programs.installed.packages import PipPackages
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from pytest_super.programs.installed.agent import InstalledAgent
 
 

@@ -7,13 +7,10 @@ import shutil
 import subprocess
 import tarfile
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 from pytest_super.errors import InfrastructureError
 from pytest_super.kernel.files import anonymous
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 # The words of npm for the engine's words.
 CPUS = {"amd64": "x64", "arm64": "arm64"}

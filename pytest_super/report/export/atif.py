@@ -7,17 +7,13 @@ By its RFC 0001 unknown keys are errors except in `extra`, step_ids count from 1
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
 
 from pytest_super.report.export.steps import function_of, has_model_call, is_call, rest_of
-from pytest_super.report.export.trials import to_json
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
-
-    from pytest_super.report.export.trials import StoredTrials, TrialRecord
-    from pytest_super.store.trajectory import Step
+from pytest_super.report.export.trials import StoredTrials, TrialRecord, to_json
+from pytest_super.store.trajectory import Step
 
 VERSION = "ATIF-v1.7"
 TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d\d)", re.ASCII)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pytest_super.errors import SuperError
@@ -10,8 +11,6 @@ from pytest_super.store.json_lines import to_line
 from pytest_super.store.results import folder_name
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from pytest_super.report.export.trials import StoredTrials
 
 

@@ -4,24 +4,19 @@ from __future__ import annotations
 
 import os
 import shutil
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from pytest_super.errors import SuperError
 from pytest_super.report.export.atif import write_atif
 from pytest_super.report.export.calls import write_calls
 from pytest_super.report.export.inspect_log import write_inspect
 from pytest_super.report.export.table import write_csv
-from pytest_super.report.export.trials import read_trials
+from pytest_super.report.export.trials import StoredTrials, read_trials
 from pytest_super.store.atomic_write import replacing
 from pytest_super.store.json_lines import disk_errors
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
-    from pytest_super.report.export.trials import StoredTrials
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -7,22 +7,18 @@ read as a whole, by us and by Inspect, which a run of thousands of trials is too
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 from zipfile import ZIP_DEFLATED, ZipFile
 
 from pytest_super.gates.figures import without_interrupted
 from pytest_super.report.export.inspect_sample import sample_of, summary_of, time_of
-from pytest_super.report.export.trials import to_json
+from pytest_super.report.export.trials import StoredTrials, TrialRecord, to_json
 from pytest_super.report.page.stored import GOING_ON
 from pytest_super.report.summary import Group, metric_names
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from pathlib import Path
-
-    from pytest_super.report.export.trials import StoredTrials, TrialRecord
-    from pytest_super.store.results import TrialResult
+from pytest_super.store.results import TrialResult
 
 VERSION = 2
 TASK = "pytest-super"

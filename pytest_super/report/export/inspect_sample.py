@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 from pytest_super.report.export.steps import function_of, is_call, rest_of
+from pytest_super.store.results import TrialResult
+from pytest_super.store.trajectory import Step
 from pytest_super.words import shortened
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from pytest_super.report.export.trials import TrialRecord
-    from pytest_super.store.results import TrialResult
-    from pytest_super.store.trajectory import Step
 
 # Characters of a text in a summary: Inspect cuts its own there too.
 LONGEST = 1000

@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pytest_super.store.step_values import edit_of, json_object
-from pytest_super.store.trajectory import MESSAGE, TOOL_CALL
-
-if TYPE_CHECKING:
-    from pytest_super.store.trajectory import Step
+from pytest_super.store.trajectory import MESSAGE, TOOL_CALL, Step
 
 # These have a place of their own in both formats.
 PLACED = ("action", "thought", "observation")

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import csv
+from collections.abc import Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pytest_super.report.summary import metric_names
 from pytest_super.store.results import stored_fields
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
-
     from pytest_super.report.export.trials import StoredTrials
 
 RUN, METRIC = "run", "metric_"

@@ -4,23 +4,26 @@ from __future__ import annotations
 
 import json
 import math
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, TypeVar
+from pathlib import Path
+from typing import Any, TypeVar
 
 from pytest_super.redaction import is_secret_name
-from pytest_super.report.page.stored import GOING_ON, read_run, read_told, readable_steps
+from pytest_super.report.notebook import Told
+from pytest_super.report.page.stored import (
+    GOING_ON,
+    ShownRun,
+    ShownTrial,
+    read_run,
+    read_told,
+    readable_steps,
+)
 from pytest_super.report.page.trial import TRAJECTORY
 from pytest_super.store.json_lines import escape_surrogates
+from pytest_super.store.results import TrialResult
 from pytest_super.store.step_values import submitted_text
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-    from pathlib import Path
-
-    from pytest_super.report.notebook import Told
-    from pytest_super.report.page.stored import ShownRun, ShownTrial
-    from pytest_super.store.results import TrialResult
-    from pytest_super.store.trajectory import Step
+from pytest_super.store.trajectory import Step
 
 T = TypeVar("T")
 # It can hold a secret, and an export is made to be passed on.

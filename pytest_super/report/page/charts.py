@@ -3,19 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from math import ceil, floor, log10
-from typing import TYPE_CHECKING
 
-from pytest_super.report.page.stored import GOING_ON
+from pytest_super.report.page.figures import Level
+from pytest_super.report.page.stored import GOING_ON, ShownTrial
 from pytest_super.report.table import cut
 from pytest_super.statistics.errors import ROUNDING
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
-
-    from pytest_super.report.page.figures import Level
-    from pytest_super.report.page.stored import ShownTrial
 
 # On a telephone a unit is almost a pixel, so that texts can be read there without scrolling.
 WIDTH = 400

@@ -2,24 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 from pytest_super.errors import SuperError
 from pytest_super.metrics.numbers import is_number
 from pytest_super.model.protocols.registry import PROTOCOLS
 from pytest_super.model.request_difference import lines_of, place_of
-from pytest_super.report.page.stored import own_path
+from pytest_super.report.page.stored import ShownTrial, own_path
 from pytest_super.report.page.texts import Text, level_of, size_of, text_of
-from pytest_super.store.answers import FILE, read_answers
+from pytest_super.store.answers import FILE, RecordedCall, TrialAnswers, read_answers
 from pytest_super.store.json_lines import UNREADABLE, damage
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
-
-    from pytest_super.report.page.stored import ShownTrial
-    from pytest_super.store.answers import RecordedCall, TrialAnswers
 
 MEASURED = ("prompt_tokens", "completion_tokens", "seconds")
 

@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from importlib.util import find_spec
 from statistics import fmean
-from typing import TYPE_CHECKING
 
 from pytest_super.gates.figures import mean_over_tasks
 from pytest_super.metrics.metric import Metric
 from pytest_super.metrics.registry import installed_metrics
 from pytest_super.report.summary import ALL, Group, columns, metric_names, rows
 from pytest_super.report.terminal import heads_of, is_used, means_of
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
-    from pytest_super.store.results import TrialResult
+from pytest_super.store.results import TrialResult
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -3,22 +3,19 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import quote
 
 from pytest_super.report.page.render import run_page, trial_body
-from pytest_super.report.page.stored import read_run
+from pytest_super.report.page.stored import ShownRun, ShownTrial, read_run
 from pytest_super.report.page.trial import TRAJECTORY, detail_of
 from pytest_super.store.atomic_write import write_atomically
 from pytest_super.store.json_lines import disk_errors
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from markupsafe import Markup
-
-    from pytest_super.report.page.stored import ShownRun, ShownTrial
 
 MOST_OF_TRIAL = 200_000
 """Bytes of the page for one trial."""

@@ -2,27 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from statistics import fmean
 from typing import TYPE_CHECKING
 
 from pytest_super.comparison.asked import AskedTrial, StoredRun, asked_trials
+from pytest_super.comparison.side import Side
 from pytest_super.errors import SuperError
 from pytest_super.report.asked import Cause, causes_of, summary
-from pytest_super.report.page.stored import GOING_ON, readable_steps
+from pytest_super.report.page.stored import GOING_ON, ShownRun, ShownTrial, readable_steps
 from pytest_super.statistics import require_scipy
 from pytest_super.store.answers import AnswerStore
 from pytest_super.store.json_lines import UNREADABLE, damage
 from pytest_super.words import words_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
     from markupsafe import Markup
 
     from pytest_super.comparison.comparison import Comparison
-    from pytest_super.comparison.side import Side
-    from pytest_super.report.page.stored import ShownRun, ShownTrial
 
 # Of a request, before and now.
 MOST_LINES = 40

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import base64
 import hashlib
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
@@ -18,18 +19,13 @@ from pytest_super.report.page.charts import (
     cost_against_headline,
     counts_of,
 )
+from pytest_super.report.page.conversation import ShownCall
 from pytest_super.report.page.figures import figures_of, headline_of
-from pytest_super.report.page.stored import OUTCOMES
+from pytest_super.report.page.pair import Pair, TaskAsked, TaskSide
+from pytest_super.report.page.stored import OUTCOMES, ShownRun, ShownTrial
+from pytest_super.report.page.trial import ShownDetail
 from pytest_super.report.summary import cause_lines
 from pytest_super.words import one_line, printable, printable_line
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
-
-    from pytest_super.report.page.conversation import ShownCall
-    from pytest_super.report.page.pair import Pair, TaskAsked, TaskSide
-    from pytest_super.report.page.stored import ShownRun, ShownTrial
-    from pytest_super.report.page.trial import ShownDetail
 
 FOLDER = Path(__file__).parent
 LONGEST = 300

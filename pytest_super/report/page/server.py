@@ -4,26 +4,29 @@ from __future__ import annotations
 
 import shutil
 import threading
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import partial
 from http import HTTPStatus
 from http.client import HTTP_PORT
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 from urllib.parse import quote, unquote, urlsplit
 
 from pytest_super.digests import digest
 from pytest_super.report.page.conversation import conversation_of
 from pytest_super.report.page.pair import TaskSide, asked_in_task, pair_of, trials_of
 from pytest_super.report.page.render import policy, run_page, runs_page, task_page, trial_body, trial_page
-from pytest_super.report.page.stored import open_own, read_run, run_version, trial_version
+from pytest_super.report.page.stored import (
+    ShownRun,
+    ShownTrial,
+    open_own,
+    read_run,
+    run_version,
+    trial_version,
+)
 from pytest_super.report.page.trial import TRAJECTORY, detail_of
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-    from pathlib import Path
-
-    from pytest_super.report.page.stored import ShownRun, ShownTrial
 
 ADDRESS = "127.0.0.1"
 MOST_OF_TRIAL = MOST_OF_CALLS = 2_000_000

@@ -8,10 +8,11 @@ from __future__ import annotations
 import errno
 import json
 import os
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cache, cached_property
 from pathlib import Path, PurePath
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 from pytest_super.metrics.numbers import is_number
 from pytest_super.reading import open_regular, read_bytes
@@ -23,19 +24,14 @@ from pytest_super.store.activity import FILE, read_doing
 from pytest_super.store.answers import FILE as ANSWERS
 from pytest_super.store.checked import checked_line
 from pytest_super.store.json_lines import UNREADABLE, damage, escape_surrogates
-from pytest_super.store.results import RUNNING, TRIAL_FOLDER, folder_name
+from pytest_super.store.results import RUNNING, TRIAL_FOLDER, TrialResult, folder_name
 from pytest_super.store.run_folder import last_reruns
 from pytest_super.store.trajectory import Step
 from pytest_super.store.verdict import VERDICT
 from pytest_super.store.why import FILE as WHY
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from typing import BinaryIO
-
     from pydantic import TypeAdapter
-
-    from pytest_super.store.results import TrialResult
 
 SOLVED, MISSED, ERROR, STOPPED, GOING_ON = "solved", "missed", "error", "stopped", "unfinished"
 OUTCOMES = (SOLVED, MISSED, ERROR, STOPPED, GOING_ON)

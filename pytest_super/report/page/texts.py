@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from markupsafe import escape
 
@@ -11,9 +11,6 @@ from pytest_super.metrics.matching.patterns import Pattern
 from pytest_super.metrics.matching.windows import Window
 from pytest_super.tasks.fields import check_regex
 from pytest_super.words import printable
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
 
 # What of a text is shown at once; the rest is behind a fold.
 AT_ONCE = 4000

@@ -3,30 +3,24 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 from pytest_super.report.facts import facts_of, sign_lines
-from pytest_super.report.page.stored import content_of, read_told, readable_steps
+from pytest_super.report.notebook import Told
+from pytest_super.report.page.stored import ShownTrial, content_of, read_told, readable_steps
 from pytest_super.report.page.texts import Text, first_lines, level_of, size_of, text_of
 from pytest_super.report.tool_calls import content_of as action_text
 from pytest_super.report.tool_calls import pauses
-from pytest_super.store.results import result_fields
+from pytest_super.store.results import TrialResult, result_fields
 from pytest_super.store.step_values import submitted_text
-from pytest_super.store.trajectory import MANY_REPEATS
+from pytest_super.store.trajectory import MANY_REPEATS, Step
 from pytest_super.store.why import FILE as WHY
 from pytest_super.store.why import Why, read_why
 from pytest_super.words import named, shortened
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-    from pathlib import Path
-
-    from pytest_super.report.notebook import Told
-    from pytest_super.report.page.stored import ShownTrial
-    from pytest_super.store.results import TrialResult
-    from pytest_super.store.trajectory import Step
 
 TRAJECTORY = "trajectory.jsonl"
 # Bytes of the page that a step takes without its texts, and a trial without its steps. Measured generously.

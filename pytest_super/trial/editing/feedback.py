@@ -2,12 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-from pytest_super.trial.editing.places import MOST, best_place, end_of_line, near_places
-
-if TYPE_CHECKING:
-    from pytest_super.trial.editing.places import Place
+from pytest_super.trial.editing.places import MOST, Place, best_place, end_of_line, near_places
 
 # Characters shown above and below an excerpt; the excerpt itself can have twice as many. Two excerpts then
 # stay below 50,000 characters, the part of the last observation that SUPER's agents see.

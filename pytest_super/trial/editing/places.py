@@ -8,12 +8,9 @@ from __future__ import annotations
 import io
 import re
 from collections import Counter, defaultdict
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from itertools import islice
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
 
 # Searches stop after this many places, to limit the time that a very frequent text takes.
 MOST = 100

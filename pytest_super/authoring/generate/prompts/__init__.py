@@ -4,13 +4,10 @@ from __future__ import annotations
 
 from dataclasses import astuple, dataclass
 from importlib.resources import files
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 from pytest_super.digests import digest
 from pytest_super.errors import SuperError
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 NAMES = ("questions", "task", "repair")
 PROBLEM = "{problem}"

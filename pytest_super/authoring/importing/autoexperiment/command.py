@@ -2,23 +2,18 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Sequence
+from pathlib import Path
 
 from pytest_super.authoring.importing.autoexperiment.paper import DATASET, paper_files
 from pytest_super.authoring.importing.autoexperiment.report import PaperReport, report_lines
 from pytest_super.authoring.importing.store import changes_of, write_files
 from pytest_super.errors import SuperError
 from pytest_super.tasks.loading import load_tasks
-from pytest_super.tasks.task import TASK_SUFFIX
+from pytest_super.tasks.task import TASK_SUFFIX, Task
 from pytest_super.words import counted, printable_line
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-    from pathlib import Path
-
-    from pytest_super.tasks.task import Task
-
-    Trying = Callable[[Sequence[Task]], None]
+Trying = Callable[[Sequence[Task]], None]
 
 PAPERS = "dataset/MLRC"
 # A folder with one of these is the folder of a paper.

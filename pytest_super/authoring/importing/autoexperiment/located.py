@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Collection, Iterator, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from pytest_super.functions.definitions import bare_name, definitions, named, plain_name
+from pytest_super.functions.definitions import Definition, Function, bare_name, definitions, named, plain_name
 from pytest_super.functions.masking import mask_file
 from pytest_super.functions.names import SEPARATOR, by_file
 from pytest_super.functions.repository import read
@@ -14,11 +16,7 @@ from pytest_super.functions.spans import header_end
 from pytest_super.words import did_you_mean
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Sequence
-    from pathlib import Path
-
     from pytest_super.authoring.importing.autoexperiment.records import FunctionRecord
-    from pytest_super.functions.definitions import Definition, Function
 
 
 class Located(NamedTuple):

@@ -4,13 +4,10 @@ from __future__ import annotations
 
 import posixpath
 import re
-from typing import TYPE_CHECKING
+from collections.abc import Iterator, Mapping
+from pathlib import Path
 
 from pytest_super.metrics.script_runs.shell import commands
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-    from pathlib import Path
 
 _GPU = re.compile(r"--nv\b|--gpus?\b|\w*cuda\w*", re.IGNORECASE)
 _GPU_CODE = re.compile(rb"""^[^#\n]*?(?:\.cuda\(|(["'])cuda(?::\d+)?\1)""", re.MULTILINE)

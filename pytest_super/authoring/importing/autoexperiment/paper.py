@@ -4,18 +4,23 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Collection, Iterator
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from pytest_super.authoring.importing.autoexperiment.located import locate
 from pytest_super.authoring.importing.autoexperiment.needs import gpu_lines, gpu_words, missing_paths
 from pytest_super.authoring.importing.autoexperiment.records import (
     OWN,
     TABLE,
+    ExperimentRecord,
+    FunctionRecord,
+    Records,
     read_experiments,
     read_functions,
 )
+from pytest_super.authoring.importing.autoexperiment.report import PaperReport
 from pytest_super.authoring.importing.autoexperiment.results import EXIT_ONLY, checks_of, recorded_numbers
 from pytest_super.authoring.task_text import task_text
 from pytest_super.errors import SuperError
@@ -25,16 +30,6 @@ from pytest_super.sources.beside import TASK_FILES
 from pytest_super.tasks.fields import legal_id
 from pytest_super.tasks.task import TASK_SUFFIX
 from pytest_super.words import named
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator
-
-    from pytest_super.authoring.importing.autoexperiment.records import (
-        ExperimentRecord,
-        FunctionRecord,
-        Records,
-    )
-    from pytest_super.authoring.importing.autoexperiment.report import PaperReport
 
 DATASET = "AutoExperiment (arXiv 2506.19724)"
 CODE, PAPER = "code", "paper.txt"

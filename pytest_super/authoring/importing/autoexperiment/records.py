@@ -5,17 +5,15 @@ from __future__ import annotations
 import csv
 import io
 import re
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from pathlib import Path
+from typing import Any, Generic, TypeVar
 
 from pytest_super.authoring.importing.autoexperiment.report import PaperReport
 from pytest_super.authoring.rows import Row, content_of, read_rows
 from pytest_super.tasks.paper import FUNCTION_ID
 from pytest_super.words import named
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-    from pathlib import Path
 
 Fields = dict[str, Any]
 TABLE, OWN = "mlrc_exps.csv", "experiments.jsonl"

@@ -5,29 +5,24 @@ from __future__ import annotations
 import posixpath
 import re
 import shlex
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from pytest_super.authoring.importing.autoexperiment import recorder
 from pytest_super.authoring.importing.autoexperiment.report import PaperReport, remark_lines
 from pytest_super.errors import InfrastructureError
 from pytest_super.grading.collected import inside
 from pytest_super.grading.grader import last_lines
-from pytest_super.kernel.cell import SandboxLostError
+from pytest_super.kernel.cell import CellResult, SandboxLostError
+from pytest_super.kernel.client import Kernel
 from pytest_super.report.live_command import LiveCommand
 from pytest_super.session.grading import after_prefix
+from pytest_super.session.item import ReadyKernel
+from pytest_super.tasks.task import Task
 from pytest_super.words import exit_words, named, one_line
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
-
-    from pytest_super.kernel.cell import CellResult
-    from pytest_super.kernel.client import Kernel
-    from pytest_super.session.item import ReadyKernel
-    from pytest_super.tasks.task import Task
-
-    Lacks = dict[str, list[str]]
-    """Names by their kind, which is a key of SAID."""
+Lacks = dict[str, list[str]]
+"""Names by their kind, which is a key of SAID."""
 
 FOLDER, LOG = ".recorder", "log"
 RECORDER = {

@@ -8,13 +8,13 @@ import shlex
 import subprocess
 import tempfile
 from collections import Counter
+from collections.abc import Container, Iterable, Iterator
 from pathlib import Path
 from subprocess import PIPE, STDOUT
-from typing import TYPE_CHECKING
 
-from pytest_super.authoring.importing.harbor.environment import DOCKERFILE
+from pytest_super.authoring.importing.harbor.environment import DOCKERFILE, HarborImage
 from pytest_super.authoring.importing.harbor.settings import Unusable
-from pytest_super.authoring.importing.harbor.task import SETTINGS, place_of, read_task
+from pytest_super.authoring.importing.harbor.task import SETTINGS, HarborTask, place_of, read_task
 from pytest_super.authoring.importing.store import changes_of, write_files
 from pytest_super.authoring.task_text import task_text
 from pytest_super.errors import InfrastructureError, SuperError
@@ -23,12 +23,6 @@ from pytest_super.kernel.providers.docker.image import LAYER, build, proxies, ru
 from pytest_super.kernel.terminal_text import shown_lines
 from pytest_super.tasks.task import TASK_SUFFIX
 from pytest_super.words import counted, printable_line
-
-if TYPE_CHECKING:
-    from collections.abc import Container, Iterable, Iterator
-
-    from pytest_super.authoring.importing.harbor.environment import HarborImage
-    from pytest_super.authoring.importing.harbor.task import HarborTask
 
 RECORD = "harbor.import.json"
 LAST_LINES = 10

@@ -7,16 +7,15 @@ from __future__ import annotations
 
 import re
 import shlex
+from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pytest_super.digests import digest, tree_of
 from pytest_super.kernel.providers.docker.image import LAYER, recipe
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-    from pathlib import Path
-
     from pytest_super.authoring.importing.harbor.settings import TaskSettings
 
     BuiltWorkdir = Callable[["HarborImage"], str | None]

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import re
 import tomllib
-from typing import TYPE_CHECKING, Any
-
-if TYPE_CHECKING:
-    from pathlib import Path
+from pathlib import Path
+from typing import Any
 
 _TABLE = re.compile(r"\s*\[{1,2}\s*([\w.\" -]+?)\s*\]{1,2}")
 _KEY = re.compile(r"\s*([\w.\"-]+)\s*=")

@@ -8,9 +8,12 @@ import json
 import re
 import shlex
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 from pytest_super.authoring.importing.harbor.environment import (
+    BuiltWorkdir,
+    HarborImage,
     grade_of,
     image_of,
     note_lines,
@@ -18,11 +21,6 @@ from pytest_super.authoring.importing.harbor.environment import (
 )
 from pytest_super.authoring.importing.harbor.settings import TaskSettings, Unusable
 from pytest_super.tasks.task import CATEGORY
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from pytest_super.authoring.importing.harbor.environment import BuiltWorkdir, HarborImage
 
 SETTINGS, INSTRUCTION, TESTS = "task.toml", "instruction.md", "tests"
 SOLUTION = "/solution"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Any
@@ -14,19 +15,16 @@ from pytest_super.functions.names import by_file
 from pytest_super.functions.repository import masked_files
 from pytest_super.functions.splicing import probed
 from pytest_super.kernel.cell import Outcome
+from pytest_super.metrics.metric import Metric
 from pytest_super.metrics.registry import BUILT_IN
 from pytest_super.metrics.self_report import expected
 from pytest_super.sources import fetch
 from pytest_super.store.step_values import error_of
-from pytest_super.tasks.grade import EVERYTHING
+from pytest_super.tasks.grade import EVERYTHING, Check, GradedCommand
 from pytest_super.tasks.paper_item import PaperItem
+from pytest_super.tasks.task import Task
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
-
-    from pytest_super.metrics.metric import Metric
-    from pytest_super.tasks.grade import Check, GradedCommand
-    from pytest_super.tasks.task import Task
     from pytest_super.trial.trial import Trial
 
 

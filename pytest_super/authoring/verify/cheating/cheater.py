@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import pytest
 
 from pytest_super.authoring.tries import try_of
-from pytest_super.authoring.verify.cheating.cheat import Known
+from pytest_super.authoring.verify.cheating.cheat import Cheat, Known
 from pytest_super.authoring.verify.cheating.registry import cheats
-
-if TYPE_CHECKING:
-    from pytest_super.authoring.verify.cheating.cheat import Cheat
-    from pytest_super.tasks.task import Task
-    from pytest_super.trial.trial import Trial
+from pytest_super.tasks.task import Task
+from pytest_super.trial.trial import Trial
 
 
 class Cheater:

@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, get_args
+from collections.abc import Iterator, Sequence
+from typing import get_args
 
-from pytest_super.authoring.verify.cheating.trying import State
+from pytest_super.authoring.verify.cheating.cheat import Cheat
+from pytest_super.authoring.verify.cheating.trying import State, Tried, Trying
 from pytest_super.authoring.verify.finding import Finding
 from pytest_super.words import counted, named, one_line
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    from pytest_super.authoring.verify.cheating.cheat import Cheat
-    from pytest_super.authoring.verify.cheating.trying import Tried, Trying
 
 MOST_TASKS = 5
 OPEN = "open for {of}: {cheat} To close it, {closing} ({tasks})"

@@ -6,10 +6,9 @@ import shlex
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING
 
-from pytest_super.authoring.verify.cheating.cheat import Cheat
+from pytest_super.authoring.verify.cheating.cheat import Cheat, Known
 
 if TYPE_CHECKING:
-    from pytest_super.authoring.verify.cheating.cheat import Known
     from pytest_super.trial.trial import Trial
 
 CLOSING = "let the script write a file that a grader reads, or judge by the answer"

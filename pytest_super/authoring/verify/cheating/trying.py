@@ -2,25 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from pathlib import Path
+from typing import Any, Literal
 
 from pytest_super.authoring.tries import run_pytest, run_tries
+from pytest_super.authoring.verify.cheating.cheat import Cheat
 from pytest_super.authoring.verify.cheating.registry import cheats
 from pytest_super.grading.grader import heading
 from pytest_super.metrics.suspect import SUSPECT
 from pytest_super.session.grading import LOG
+from pytest_super.store.results import TrialResult
 from pytest_super.store.run_folder import last_results
 from pytest_super.store.trajectory import read_trajectory
 from pytest_super.tasks.combinations import Items, overlapping_places
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
-    from pathlib import Path
-
-    from pytest_super.authoring.verify.cheating.cheat import Cheat
-    from pytest_super.store.results import TrialResult
-    from pytest_super.tasks.task import Task
+from pytest_super.tasks.task import Task
 
 PLUGIN = "pytest_super.authoring.verify.cheating.cheater"
 State = Literal["closed", "seen", "cannot be closed", "open", "not tried"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -9,8 +10,6 @@ from pytest_super.metrics.checking import name_of
 from pytest_super.report.text import wrong_lines
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
-
     from pytest_super.authoring.verify.papers.runs import Outcome
     from pytest_super.tasks.task import Task
 

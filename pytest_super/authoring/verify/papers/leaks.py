@@ -6,6 +6,7 @@ import sys
 import tarfile
 import tempfile
 from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
 from itertools import takewhile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -13,25 +14,22 @@ from typing import TYPE_CHECKING, Any
 from pytest_super.authoring.verify.finding import Finding
 from pytest_super.authoring.verify.leaks import found_in
 from pytest_super.authoring.verify.texts import Text, prefix_texts, repository_texts
-from pytest_super.functions.leaks import find_leaks, gold_of, long_lines
+from pytest_super.functions.leaks import Leak, find_leaks, gold_of, long_lines
 from pytest_super.functions.repository import masked_files
 from pytest_super.grading.collected import CollectionError, collect
+from pytest_super.kernel.client import Kernel
 from pytest_super.metrics.distinctive import distinctive_values
 from pytest_super.metrics.self_report import expected
 from pytest_super.redaction import redacted
 from pytest_super.session.grading import after_prefix
+from pytest_super.session.item import ReadyKernel
 from pytest_super.sources.paper import paper_text
 from pytest_super.store.json_lines import disk_errors
 from pytest_super.tasks.combinations import Items
+from pytest_super.tasks.task import Task
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
-
     from pytest_super.authoring.verify.papers.runs import Originals
-    from pytest_super.functions.leaks import Leak
-    from pytest_super.kernel.client import Kernel
-    from pytest_super.session.item import ReadyKernel
-    from pytest_super.tasks.task import Task
 
 # A line with so many places in the files with functions is boilerplate.
 OFTEN = 3

@@ -3,32 +3,27 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
-from pytest_super.authoring.verify.finding import Finding
+from pytest_super.authoring.verify.finding import Finding, Kind
+from pytest_super.authoring.verify.papers.failures import Failure
 from pytest_super.authoring.verify.papers.leaks import paper_leaks
-from pytest_super.authoring.verify.papers.proof import prove
+from pytest_super.authoring.verify.papers.proof import FunctionProof, PaperProof, prove
 from pytest_super.authoring.verify.papers.runs import Runs, read_originals
+from pytest_super.authoring.verify.papers.spreads import Spread
 from pytest_super.authoring.verify.papers.variations import proposal_lines
 from pytest_super.errors import SuperError
 from pytest_super.report.live_command import LiveCommand
 from pytest_super.report.table import table_lines
+from pytest_super.session.item import ReadyKernel
 from pytest_super.store.run_folder import make_ignored
+from pytest_super.tasks.task import Task
 from pytest_super.words import counted, one_line, printable_line
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
-    from pathlib import Path
-
-    from pytest_super.authoring.verify.finding import Kind
-    from pytest_super.authoring.verify.papers.failures import Failure
-    from pytest_super.authoring.verify.papers.proof import FunctionProof, PaperProof
-    from pytest_super.authoring.verify.papers.spreads import Spread
-    from pytest_super.session.item import ReadyKernel
-    from pytest_super.tasks.task import Task
-
-    Start = Callable[[Task], ReadyKernel]
+Start = Callable[[Task], ReadyKernel]
 
 
 def findings_of(proof: PaperProof) -> Iterator[Finding]:

@@ -6,31 +6,23 @@ Gold is proven for the paper and stubs for each function; the items of the paper
 from __future__ import annotations
 
 import random
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Literal, TypeAlias, get_args
+from pathlib import Path
+from typing import Literal, TypeAlias, get_args
 
 from pytest_super.authoring.verify.gold_run import EXIT as EXIT_LINE
-from pytest_super.authoring.verify.papers.failures import failures_of
+from pytest_super.authoring.verify.papers.failures import Failure, failures_of
 from pytest_super.authoring.verify.papers.leaks import texts_of_task
-from pytest_super.authoring.verify.papers.runs import UNCOMPILED, Trial
-from pytest_super.authoring.verify.papers.spreads import spreads_of
-from pytest_super.authoring.verify.papers.variations import propose
+from pytest_super.authoring.verify.papers.runs import UNCOMPILED, Files, Originals, Outcome, Runs, Trial
+from pytest_super.authoring.verify.papers.spreads import Spread, spreads_of
+from pytest_super.authoring.verify.papers.variations import Proposal, propose
 from pytest_super.authoring.verify.texts import repository_texts
 from pytest_super.functions.edits import Stub
 from pytest_super.metrics.checking import compared
 from pytest_super.tasks.combinations import function_ids
-from pytest_super.tasks.paper import SEED_VARIABLE, graded_commands
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-    from pathlib import Path
-
-    from pytest_super.authoring.verify.papers.failures import Failure
-    from pytest_super.authoring.verify.papers.runs import Files, Originals, Outcome, Runs
-    from pytest_super.authoring.verify.papers.spreads import Spread
-    from pytest_super.authoring.verify.papers.variations import Proposal
-    from pytest_super.tasks.paper import Experiment
-    from pytest_super.tasks.task import Task
+from pytest_super.tasks.paper import SEED_VARIABLE, Experiment, graded_commands
+from pytest_super.tasks.task import Task
 
 SEEDS, EXIT, PROBES = "seeds", "exit", "probes"
 Key: TypeAlias = "tuple[str, int]"

@@ -7,35 +7,30 @@ from __future__ import annotations
 
 import tarfile
 import tempfile
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
-from typing import TYPE_CHECKING
 
+from pytest_super.functions.edits import Stub
 from pytest_super.functions.names import by_file
 from pytest_super.functions.repository import masked_files
 from pytest_super.functions.splicing import probed
 from pytest_super.grading.collected import add_file, inside, read_collected
 from pytest_super.grading.grader import Grader
+from pytest_super.kernel.client import Kernel
+from pytest_super.metrics.evidence import GradedValue
 from pytest_super.session.grading import after_prefix
+from pytest_super.session.item import ReadyKernel
 from pytest_super.sources import fetch
 from pytest_super.store.json_lines import disk_errors
 from pytest_super.tasks.combinations import Items
-from pytest_super.tasks.paper import files_of
+from pytest_super.tasks.grade import GradedCommand
+from pytest_super.tasks.paper import Experiment, MaskableFunction, files_of
+from pytest_super.tasks.task import Task
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
-
-    from pytest_super.functions.edits import Stub
-    from pytest_super.kernel.client import Kernel
-    from pytest_super.metrics.evidence import GradedValue
-    from pytest_super.session.item import ReadyKernel
-    from pytest_super.tasks.grade import GradedCommand
-    from pytest_super.tasks.paper import Experiment, MaskableFunction
-    from pytest_super.tasks.task import Task
-
-    Files = dict[str, bytes]
-    """Contents by path in the repository."""
+Files = dict[str, bytes]
+"""Contents by path in the repository."""
 
 MARK = ".executed"
 # Numba cannot compile a probe.

@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from pytest_super.authoring.verify.outcome import are_different
 from pytest_super.metrics.checking import name_of
+from pytest_super.metrics.evidence import GradedValue
 from pytest_super.metrics.numbers import is_number
+from pytest_super.tasks.grade import Check
 from pytest_super.tasks.paper import graded_commands
+from pytest_super.tasks.task import Task
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
-
     from pytest_super.authoring.verify.papers.runs import Outcome
-    from pytest_super.metrics.evidence import GradedValue
-    from pytest_super.tasks.grade import Check
-    from pytest_super.tasks.task import Task
 
 # A proposed tolerance is so many times the largest difference of a run from the mean of all.
 MARGIN = 3.0

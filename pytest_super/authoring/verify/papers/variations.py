@@ -4,22 +4,17 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from textwrap import indent
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pytest_super.authoring.verify.leaks import values_in
-from pytest_super.authoring.verify.papers.runs import Trial
+from pytest_super.authoring.verify.papers.runs import Files, Outcome, Trial
+from pytest_super.authoring.verify.texts import Text
 from pytest_super.metrics.distinctive import distinctive_values
-from pytest_super.tasks.paper import SEED_VARIABLE
+from pytest_super.tasks.paper import SEED_VARIABLE, Experiment
 from pytest_super.tasks.yaml_writer import Flow, to_yaml
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
-
-    from pytest_super.authoring.verify.papers.runs import Files, Outcome
-    from pytest_super.authoring.verify.texts import Text
-    from pytest_super.tasks.paper import Experiment
 
 # As the shell would replace it: `${SUPER_SEED:-0}` or `$SUPER_SEED`.
 SEED = re.compile(rf"\$\{{{SEED_VARIABLE}\b[^}}]*\}}|\${SEED_VARIABLE}\b")

@@ -4,12 +4,9 @@ from __future__ import annotations
 
 import io
 import tarfile
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 from pytest_super.errors import InfrastructureError
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 def tar_of(files: dict[str, bytes]) -> bytes:

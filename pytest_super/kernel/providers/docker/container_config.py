@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pytest_super.kernel.providers.docker.archive import read_file
 from pytest_super.kernel.providers.docker.sweep import LABEL
 from pytest_super.kernel.providers.host_environment import CA_VARIABLES
 from pytest_super.kernel.providers.owner import owner_label
-from pytest_super.kernel.sandbox import DEFAULT_MEMORY, DEFAULT_PIDS, FIXED_ENVIRONMENT
+from pytest_super.kernel.sandbox import DEFAULT_MEMORY, DEFAULT_PIDS, FIXED_ENVIRONMENT, SandboxSettings
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
-    from pytest_super.kernel.sandbox import SandboxSettings
     from pytest_super.tasks.sandbox_spec import SandboxSpec
 
 WORKDIR = "/workspace"

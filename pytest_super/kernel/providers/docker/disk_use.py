@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import threading
 import time
+from collections.abc import Callable
 from contextlib import closing, suppress
 from typing import TYPE_CHECKING
 
@@ -16,8 +17,6 @@ from pytest_super.kernel.providers.docker.engine import connect, engine_errors
 from pytest_super.kernel.providers.docker.sweep import LEASE
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from docker import APIClient
 
 # Runs in the container. Most engines add up sizes, so the holes are subtracted. Folders of other file systems

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import socket
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from functools import cache
 from typing import TYPE_CHECKING, Any
@@ -11,8 +12,6 @@ from typing import TYPE_CHECKING, Any
 from pytest_super.errors import EngineError, InfrastructureError, UnsupportedError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from docker import APIClient
     from docker.errors import APIError
 

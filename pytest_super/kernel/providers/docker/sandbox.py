@@ -6,7 +6,9 @@ import hashlib
 import json
 import secrets
 import threading
+from collections.abc import Sequence
 from contextlib import AbstractContextManager, suppress
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pytest_super.errors import EngineError, InfrastructureError, UnsupportedError
@@ -39,17 +41,14 @@ from pytest_super.kernel.sandbox import (
     DEFAULT_PIDS,
     GIB,
     Capabilities,
+    SandboxSettings,
     WritableFolders,
     default_exceeded,
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from pathlib import Path
-
     from docker import APIClient
 
-    from pytest_super.kernel.sandbox import SandboxSettings
     from pytest_super.tasks.sandbox_spec import SandboxSpec
 
 KEPT = "pytest-super-kept"

@@ -7,7 +7,9 @@ times to seconds, and the files of an image do not count for the disk limit.
 from __future__ import annotations
 
 import time
+from collections.abc import Callable, Sequence
 from contextlib import closing
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pytest_super.errors import InfrastructureError
@@ -16,9 +18,6 @@ from pytest_super.kernel.providers.docker.attach import start_program
 from pytest_super.kernel.providers.docker.engine import connect, engine_errors
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-    from pathlib import Path
-
     from docker import APIClient
 
 # Files in the root of the container: the paths to save, and the paths that the steps have removed.

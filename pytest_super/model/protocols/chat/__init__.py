@@ -6,16 +6,21 @@ send the key to whoever asked for it, and the host would fetch an image from any
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 from pytest_super.json_values import is_list_of_objects, objects
 from pytest_super.model.protocols.chat import stream
 from pytest_super.model.protocols.openai import OpenAI
-from pytest_super.model.protocols.protocol import END_MARK, chat_tokens, data_event, invalid
+from pytest_super.model.protocols.protocol import (
+    END_MARK,
+    Body,
+    Event,
+    Request,
+    chat_tokens,
+    data_event,
+    invalid,
+)
 from pytest_super.model.protocols.route import Route
-
-if TYPE_CHECKING:
-    from pytest_super.model.protocols.protocol import Body, Event, Request
 
 # The fields of OpenAI's chat completions that shape an answer. Not among them: `stream`, because the
 # gateway decides that, `web_search_options`, because the model could find a task's solution, and

@@ -6,16 +6,12 @@ Servers differ from OpenAI's in what they leave out, repeat and add, so the rule
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pytest_super.json_values import is_list_of_objects, object_in, objects
-from pytest_super.model.protocols.protocol import END_MARK, StreamError, pieces
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from pytest_super.model.protocols.protocol import Body, Event, Request
+from pytest_super.model.protocols.protocol import END_MARK, Body, Event, Request, StreamError, pieces
 
 # The fields of a message that arrive in pieces, which the client joins.
 TEXTS = ("reasoning_content", "content", "refusal")

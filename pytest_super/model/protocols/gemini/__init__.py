@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Any, ClassVar
+from collections.abc import Mapping
+from typing import Any, ClassVar
 
 from pytest_super.json_values import is_list_of_objects, objects, parts_in
 from pytest_super.model.protocols.gemini import conversion, stream
-from pytest_super.model.protocols.protocol import Site, WireProtocol, count, data_event, invalid
+from pytest_super.model.protocols.protocol import (
+    Body,
+    Request,
+    Site,
+    WireProtocol,
+    count,
+    data_event,
+    invalid,
+)
 from pytest_super.model.protocols.route import Route
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from pytest_super.model.protocols.protocol import Body, Request
 
 MODEL = "/v1beta/models/{model}"
 STATUSES = {

@@ -3,17 +3,13 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator
+from typing import Any
 
 from pytest_super.json_values import json_text, load_object, object_in, objects
 from pytest_super.model.protocols.exchange import calls_in, refusal_in
 from pytest_super.model.protocols.gemini.stream import parts_of
-from pytest_super.model.protocols.protocol import chat_tokens, text_of
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from pytest_super.model.protocols.protocol import Body, Request, Tokens
+from pytest_super.model.protocols.protocol import Body, Request, Tokens, chat_tokens, text_of
 
 # Fields of generationConfig with the same meaning, and their names in chat completions.
 NAMES = {

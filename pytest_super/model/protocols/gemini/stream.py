@@ -5,16 +5,12 @@ Source: https://ai.google.dev/api/generate-content
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from itertools import groupby
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pytest_super.json_values import object_in, objects
-from pytest_super.model.protocols.protocol import StreamError, Tokens, count, pieces
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from pytest_super.model.protocols.protocol import Body, Event, Request
+from pytest_super.model.protocols.protocol import Body, Event, Request, StreamError, Tokens, count, pieces
 
 # The fields of a part that is nothing but text; other parts are whole.
 TEXT = {"text", "thought"}

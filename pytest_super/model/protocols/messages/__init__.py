@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Any, ClassVar
+from collections.abc import Mapping
+from typing import Any, ClassVar
 
 from pytest_super.json_values import is_list_of_objects, parts_in
 from pytest_super.model.protocols.messages import conversion, stream
-from pytest_super.model.protocols.protocol import Site, Tokens, WireProtocol, count, detail, invalid
+from pytest_super.model.protocols.protocol import (
+    Body,
+    Request,
+    Site,
+    Tokens,
+    WireProtocol,
+    count,
+    detail,
+    invalid,
+)
 from pytest_super.model.protocols.route import Route
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from pytest_super.model.protocols.protocol import Body, Request
 
 NAMES = """
     messages system max_tokens metadata stop_sequences temperature top_k top_p thinking tools tool_choice

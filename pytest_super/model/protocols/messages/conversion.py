@@ -4,14 +4,11 @@ from __future__ import annotations
 
 import json
 import uuid
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pytest_super.json_values import is_list_of_objects, load_object, object_in, objects
 from pytest_super.model.protocols.exchange import calls_in, refusal_in
-from pytest_super.model.protocols.protocol import chat_tokens, text_of
-
-if TYPE_CHECKING:
-    from pytest_super.model.protocols.protocol import Body, Request, Tokens
+from pytest_super.model.protocols.protocol import Body, Request, Tokens, chat_tokens, text_of
 
 # Fields with the same meaning, and their names in chat completions.
 NAMES = {"max_tokens": "max_tokens", "temperature": "temperature", "top_p": "top_p", "stop_sequences": "stop"}

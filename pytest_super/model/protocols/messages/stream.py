@@ -4,15 +4,11 @@ from __future__ import annotations
 
 import json
 from collections import defaultdict
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator
+from typing import Any
 
 from pytest_super.json_values import load_object, object_in, objects
-from pytest_super.model.protocols.protocol import StreamError, pieces, text_of
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from pytest_super.model.protocols.protocol import Body, Event, Request
+from pytest_super.model.protocols.protocol import Body, Event, Request, StreamError, pieces, text_of
 
 # The field of a block that each kind of delta makes longer, and the field of the delta.
 DELTAS = {

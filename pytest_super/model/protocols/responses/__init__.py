@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, ClassVar
+from collections.abc import Mapping
+from typing import Any, ClassVar
 
 from pytest_super.json_values import is_list_of_objects, parts_in
 from pytest_super.model.protocols.openai import OpenAI
-from pytest_super.model.protocols.protocol import StreamError, Tokens, count, detail, invalid, named_event
+from pytest_super.model.protocols.protocol import (
+    Body,
+    Event,
+    Request,
+    StreamError,
+    Tokens,
+    count,
+    detail,
+    invalid,
+    named_event,
+)
 from pytest_super.model.protocols.responses import conversion, stream
 from pytest_super.model.protocols.route import Route
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from pytest_super.model.protocols.protocol import Body, Event, Request
 
 NAMES = """
     input instructions tools tool_choice parallel_tool_calls reasoning text include temperature top_p

@@ -4,22 +4,19 @@ from __future__ import annotations
 
 import json
 from itertools import groupby
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pytest_super.json_values import is_list_of_objects, load_object, object_in, objects
 from pytest_super.model.protocols.exchange import calls_in, refusal_in
-from pytest_super.model.protocols.protocol import chat_tokens, text_of
+from pytest_super.model.protocols.protocol import Body, Request, Tokens, chat_tokens, text_of
 from pytest_super.model.protocols.responses.tools import (
+    Tools,
     as_function,
     call_item,
     found_names,
     tool_call,
     tools_by_name,
 )
-
-if TYPE_CHECKING:
-    from pytest_super.model.protocols.protocol import Body, Request, Tokens
-    from pytest_super.model.protocols.responses.tools import Tools
 
 # Fields that mean the same in both.
 SAME = ("temperature", "top_p", "parallel_tool_calls", "user", "prompt_cache_key")

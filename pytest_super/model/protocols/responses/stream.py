@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator
+from typing import Any
 
 from pytest_super.json_values import objects
-from pytest_super.model.protocols.protocol import pieces, text_of
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from pytest_super.model.protocols.protocol import Body, Event, Request
+from pytest_super.model.protocols.protocol import Body, Event, Request, pieces, text_of
 
 # An item before its first part.
 EMPTY: dict[str, dict[str, Any]] = {

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pytest_super.json_values import is_list_of_objects, json_text, load_object, object_in, objects
+from pytest_super.model.protocols.protocol import Request
 
-if TYPE_CHECKING:
-    from pytest_super.model.protocols.protocol import Request
-
-    Tools = dict[str, dict[str, Any]]
+Tools = dict[str, dict[str, Any]]
 
 # A tool with free text as its input becomes a function with this one parameter.
 FREE_TEXT = "input"

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pytest_super.authoring.verify.cheating.cheat import SCRIPT, Cheat, put, writing_results
+from pytest_super.authoring.verify.cheating.cheat import SCRIPT, Cheat, Known, put, writing_results
 
 if TYPE_CHECKING:
-    from pytest_super.authoring.verify.cheating.cheat import Known
     from pytest_super.trial.trial import Trial
 
 

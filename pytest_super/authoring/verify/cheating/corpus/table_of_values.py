@@ -5,10 +5,9 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from pytest_super.authoring.verify.cheating.cheat import Cheat, files_with, put
+from pytest_super.authoring.verify.cheating.cheat import Cheat, Known, files_with, put
 
 if TYPE_CHECKING:
-    from pytest_super.authoring.verify.cheating.cheat import Known
     from pytest_super.trial.trial import Trial
 
 # The shell puts its default in place of a variable.

@@ -5,10 +5,9 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
-from pytest_super.authoring.verify.cheating.cheat import Cheat
+from pytest_super.authoring.verify.cheating.cheat import Cheat, Known
 
 if TYPE_CHECKING:
-    from pytest_super.authoring.verify.cheating.cheat import Known
     from pytest_super.trial.trial import Trial
 
 LOOK = "import os; [name for name in ({path!r}, os.path.relpath({path!r})) if os.access(name, os.R_OK)] != []"

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pytest_super.authoring.verify.cheating.cheat import Cheat
+from pytest_super.authoring.verify.cheating.cheat import Cheat, Known
 
 if TYPE_CHECKING:
-    from pytest_super.authoring.verify.cheating.cheat import Known
     from pytest_super.trial.trial import Trial
 
 

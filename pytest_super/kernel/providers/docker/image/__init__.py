@@ -6,17 +6,15 @@ import hashlib
 import io
 import os
 import re
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pytest_super.digests import digest
 from pytest_super.errors import InfrastructureError, SuperError
 from pytest_super.kernel.providers.docker.archive import read_file, tar_of
 from pytest_super.kernel.providers.docker.engine import SUPER_IMAGE, connect, engine_errors
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 
 RECIPE = ("Dockerfile", "requirements.txt")
 PROXIES = ("HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY")

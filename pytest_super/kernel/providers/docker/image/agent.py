@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import tarfile
 import tempfile
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -21,8 +22,6 @@ from pytest_super.kernel.providers.docker.image import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-
     from pytest_super.kernel.sandbox import ProgramInImage, SandboxSettings
 
 # With the name of the agent behind it, the label that has the version of its program.

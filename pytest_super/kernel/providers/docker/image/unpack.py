@@ -7,8 +7,9 @@ import secrets
 import shutil
 import tarfile
 import tempfile
+from collections.abc import Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pytest_super.errors import InfrastructureError
 from pytest_super.kernel.inside.filework import Incoming
@@ -19,9 +20,6 @@ from pytest_super.kernel.providers.docker.sweep import LABEL, container_name, re
 from pytest_super.kernel.providers.host_environment import Interpreter
 from pytest_super.kernel.providers.owner import owner_label
 from pytest_super.kernel.providers.unpacked_image import COVERED, RECORD, UnpackedImage, image_in
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
 
 # Runs in the image.
 PYTHON = """
