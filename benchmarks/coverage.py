@@ -22,11 +22,11 @@ from statistics import fmean
 import numpy
 from numpy.typing import NDArray
 
-from pytest_super.statistics.bounds import Difference
-from pytest_super.statistics.decision import PASS, REGRESSED, is_refused, verdict
-from pytest_super.statistics.difference import difference, difference_of
-from pytest_super.statistics.mean import TaskMean, general_mean
-from pytest_super.statistics.samples import Pair, Sample, shares_of
+from pytest_super.gate.statistics.bounds import Difference
+from pytest_super.gate.statistics.decision import PASS, REGRESSED, is_refused, verdict
+from pytest_super.gate.statistics.difference import difference, difference_of
+from pytest_super.gate.statistics.mean import TaskMean, general_mean
+from pytest_super.gate.statistics.samples import Pair, Sample, shares_of
 
 Numbers = NDArray[numpy.float64]
 

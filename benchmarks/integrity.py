@@ -19,7 +19,7 @@ from pytest_super.integrity.deciding import deciding_files
 from pytest_super.integrity.look import Traces
 from pytest_super.integrity.registry import signs_of
 from pytest_super.metrics.evidence import Evidence
-from pytest_super.session.grading import after_prefix
+from pytest_super.session.trial.grading import after_prefix
 from pytest_super.tasks.loading import load_tasks
 from pytest_super.tasks.solution import read_solution
 

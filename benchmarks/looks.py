@@ -21,11 +21,11 @@ import numpy
 from coverage import CORRELATIONS, DROP, MARGIN, MOST_WRONG, TASKS, beta
 from numpy.typing import NDArray
 
+from pytest_super.gate.statistics.decision import CANNOT_TELL, PASS, REGRESSED, verdict
+from pytest_super.gate.statistics.difference import difference
+from pytest_super.gate.statistics.epochs import Schedule, schedule
+from pytest_super.gate.statistics.samples import Pair
 from pytest_super.option_types import LEAST_EPOCHS, MOST_EPOCHS
-from pytest_super.statistics.decision import CANNOT_TELL, PASS, REGRESSED, verdict
-from pytest_super.statistics.difference import difference
-from pytest_super.statistics.epochs import Schedule, schedule
-from pytest_super.statistics.samples import Pair
 
 Numbers = NDArray[numpy.float64]
 

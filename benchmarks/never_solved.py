@@ -38,15 +38,15 @@ from coverage import (
 from coverage import sample as trials_of
 from numpy.typing import NDArray
 
-from pytest_super.comparison.comparison import ComparedTask
-from pytest_super.comparison.never_solved import with_stand_ins
-from pytest_super.comparison.side import Side, TaskTrials
-from pytest_super.gates import Selected
-from pytest_super.gates.baseline import RunPlan, plan_of
+from pytest_super.gate import Selected
+from pytest_super.gate.baseline import RunPlan, plan_of
+from pytest_super.gate.comparison.comparison import ComparedTask
+from pytest_super.gate.comparison.never_solved import with_stand_ins
+from pytest_super.gate.comparison.side import Side, TaskTrials
+from pytest_super.gate.statistics.decision import CANNOT_TELL, PASS, REGRESSED, Verdict, verdict
+from pytest_super.gate.statistics.difference import difference, difference_of
+from pytest_super.gate.statistics.samples import Sample
 from pytest_super.option_types import LEAST_EPOCHS, MOST_EPOCHS, Epochs
-from pytest_super.statistics.decision import CANNOT_TELL, PASS, REGRESSED, Verdict, verdict
-from pytest_super.statistics.difference import difference, difference_of
-from pytest_super.statistics.samples import Sample
 
 Flags = NDArray[numpy.bool_]
 

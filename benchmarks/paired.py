@@ -27,11 +27,11 @@ from typing import TYPE_CHECKING
 import numpy
 from coverage import DROP, LEAST_COVERAGE, MARGIN, MOST_WRONG, beta, percent, table
 
-from pytest_super.statistics.bounds import Difference
-from pytest_super.statistics.decision import PASS, REGRESSED, is_refused, verdict
-from pytest_super.statistics.difference import difference, difference_of
-from pytest_super.statistics.pairs import RULE_OF_THREE, Pairs
-from pytest_super.statistics.samples import Pair, Sample, shares_of
+from pytest_super.gate.statistics.bounds import Difference
+from pytest_super.gate.statistics.decision import PASS, REGRESSED, is_refused, verdict
+from pytest_super.gate.statistics.difference import difference, difference_of
+from pytest_super.gate.statistics.pairs import RULE_OF_THREE, Pairs
+from pytest_super.gate.statistics.samples import Pair, Sample, shares_of
 
 if TYPE_CHECKING:
     from coverage import Numbers

@@ -19,9 +19,9 @@ from typing import TYPE_CHECKING
 import numpy
 from coverage import MARGIN, Cell, Suite, percent, rates_of, table
 
-from pytest_super.statistics.decision import PASS, POWER, REGRESSED, plan, verdict
-from pytest_super.statistics.difference import difference
-from pytest_super.statistics.samples import Pair
+from pytest_super.gate.statistics.decision import PASS, POWER, REGRESSED, plan, verdict
+from pytest_super.gate.statistics.difference import difference
+from pytest_super.gate.statistics.samples import Pair
 
 if TYPE_CHECKING:
     from coverage import Numbers

@@ -21,7 +21,7 @@ from model_server import REACT
 from process_tree import ENVIRONMENT
 
 from pytest_super.agents.swe.format import render_answer
-from pytest_super.comparison.asked import StoredRun, asked_trials
+from pytest_super.gate.comparison.asked import StoredRun, asked_trials
 from pytest_super.report.asked import MOST_NAMED, causes_of, summary
 from pytest_super.store.answers import AnswerStore
 from pytest_super.store.run_folder import last_results

@@ -36,7 +36,7 @@ from pytest_super.kernel.cell import CellResult, Outcome
 from pytest_super.model.client import GatewayModel
 from pytest_super.model.completion import Completion, Message
 from pytest_super.model.gateway_process import Gateway
-from pytest_super.session.models import GATEWAY
+from pytest_super.session.trial.models import GATEWAY
 from pytest_super.testing import FakeKernel
 
 EARLY, LATE = 10, 200

@@ -29,7 +29,7 @@ from process_tree import ENVIRONMENT, ONLY_REQUIRED_PLUGINS
 from rows import print_row
 
 from pytest_super.cli import main as pytest_super
-from pytest_super.comparison.asked import AskedTrial, StoredRun, asked_trials
+from pytest_super.gate.comparison.asked import AskedTrial, StoredRun, asked_trials
 from pytest_super.report.asked import causes_of
 from pytest_super.store.answers import AnswerStore
 from pytest_super.store.run_folder import last_results

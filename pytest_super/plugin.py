@@ -48,7 +48,7 @@ def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "super_set(name): a task of this set (pytest-super)")
     config.addinivalue_line("markers", "super_category(name): a task of this category (pytest-super)")
     if has_agent(config):
-        from pytest_super.session.garbage import Garbage
+        from pytest_super.session.start.garbage import Garbage
 
         # First, because what follows imports much.
         config.pluginmanager.register(Garbage(config), "super-garbage")

@@ -56,13 +56,13 @@ def _imported() -> None:
     import pytest_super.kernel.client
     import pytest_super.metrics.script_runs.trial_runs
     import pytest_super.session.activation
-    import pytest_super.session.at_end
-    import pytest_super.session.controller
-    import pytest_super.session.kernels
-    import pytest_super.session.live
-    import pytest_super.session.models
-    import pytest_super.session.runner
-    import pytest_super.session.workers
+    import pytest_super.session.controller.controller
+    import pytest_super.session.controller.final_files
+    import pytest_super.session.controller.live
+    import pytest_super.session.trial.kernels
+    import pytest_super.session.trial.models
+    import pytest_super.session.trial.runner
+    import pytest_super.session.workers.workers
     import pytest_super.sources.beside
     import pytest_super.tasks.public_task
     import pytest_super.testing  # noqa: F401

@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING
 from pytest_super.commands.compare import add_max_regression
 from pytest_super.commands.stored_run import add_run, run_of
 from pytest_super.errors import SuperError
+from pytest_super.gate.statistics import require_scipy
 from pytest_super.option_types import Epochs, epochs
-from pytest_super.statistics import require_scipy
 from pytest_super.words import counted, named, one_line
 
 if TYPE_CHECKING:
-    from pytest_super.comparison.side import Side
+    from pytest_super.gate.comparison.side import Side
 
 # So many tasks are named.
 MOST_NAMED = 10
@@ -51,10 +51,10 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 def run(arguments: Namespace) -> int:
     require_scipy()
-    from pytest_super.comparison.baseline import read_baseline
-    from pytest_super.comparison.over_time import why_renew
-    from pytest_super.gates import Selected
-    from pytest_super.gates.baseline import plan_of
+    from pytest_super.gate import Selected
+    from pytest_super.gate.baseline import plan_of
+    from pytest_super.gate.comparison.baseline import read_baseline
+    from pytest_super.gate.comparison.over_time import why_renew
     from pytest_super.report.comparison import plan_lines, side_lines
 
     if arguments.action == "update" and arguments.add:
@@ -79,9 +79,9 @@ def run(arguments: Namespace) -> int:
 
 def write_whole(file: Path, run_folder: Path, *, with_answers: bool) -> None:
     """Raises SuperError if the run has left tasks out, which would never be compared again."""
-    from pytest_super.comparison.baseline import read_baseline, write_baseline
-    from pytest_super.comparison.baseline_answers import archive_of, write_answers
-    from pytest_super.comparison.side import side_of_run
+    from pytest_super.gate.comparison.baseline import read_baseline, write_baseline
+    from pytest_super.gate.comparison.baseline_answers import archive_of, write_answers
+    from pytest_super.gate.comparison.side import side_of_run
 
     side = side_of_run(run_folder)
     refuse_answers(side)
@@ -120,10 +120,10 @@ def refuse_answers(side: Side) -> None:
 
 def add(file: Path, run_folder: Path, *, with_answers: bool) -> None:
     """Raises SuperError if the run cannot be added."""
-    from pytest_super.comparison.baseline import read_baseline, write_baseline
-    from pytest_super.comparison.baseline_answers import archive_of, write_answers
-    from pytest_super.comparison.over_time import with_run
-    from pytest_super.comparison.side import side_of_run
+    from pytest_super.gate.comparison.baseline import read_baseline, write_baseline
+    from pytest_super.gate.comparison.baseline_answers import archive_of, write_answers
+    from pytest_super.gate.comparison.over_time import with_run
+    from pytest_super.gate.comparison.side import side_of_run
 
     side = read_baseline(file)
     known = {side.run, *side.runs}

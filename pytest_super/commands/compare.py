@@ -5,8 +5,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from pytest_super.commands.stored_run import NAMES, add_directory
+from pytest_super.gate.statistics import require_scipy
 from pytest_super.option_types import points
-from pytest_super.statistics import require_scipy
 
 HELP = "compare two runs: better, worse, or cannot tell"
 
@@ -30,11 +30,11 @@ def add_max_regression(parser: ArgumentParser) -> None:
 
 def run(arguments: Namespace) -> int:
     require_scipy()
-    from pytest_super.comparison.baseline import read_side
-    from pytest_super.comparison.comparison import compare
-    from pytest_super.gates.wording import decided_lines
+    from pytest_super.gate.comparison.baseline import read_side
+    from pytest_super.gate.comparison.comparison import compare
+    from pytest_super.gate.statistics.decision import REGRESSED
+    from pytest_super.gate.wording import decided_lines
     from pytest_super.report.comparison import comparison_lines
-    from pytest_super.statistics.decision import REGRESSED
     from pytest_super.store.stored_runs import find_side
     from pytest_super.words import one_line
 
@@ -48,7 +48,7 @@ def run(arguments: Namespace) -> int:
 
 def asked_between(baseline: Path, candidate: Path) -> Iterator[str]:
     """What the trials of two runs asked otherwise; nothing if one of them is a file."""
-    from pytest_super.comparison.asked import StoredRun, asked_trials
+    from pytest_super.gate.comparison.asked import StoredRun, asked_trials
     from pytest_super.report.asked import asked_lines
     from pytest_super.store.answers import AnswerStore
     from pytest_super.store.run_folder import last_results

@@ -27,7 +27,7 @@ from pytest_super.words import printable_line
 
 if TYPE_CHECKING:
     from pytest_super.kernel.client import Kernel
-    from pytest_super.session.item import ReadyKernel
+    from pytest_super.session.trial.item import ReadyKernel
 
 HELP = "mask parts of a solution (propose or prove sub-problems), or functions of a folder"
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from pytest_super.authoring.rescore.regrading import Regraded
     from pytest_super.authoring.rescore.scores import Rescored
     from pytest_super.authoring.rescore.trials import StoredTrial
-    from pytest_super.session.item import ReadyKernel
+    from pytest_super.session.trial.item import ReadyKernel
     from pytest_super.tasks.task import Task
 
 HELP = "score stored trajectories again, as the paper and as the published code do"

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from pytest_super.errors import SuperError
 
 if TYPE_CHECKING:
-    from pytest_super.session.item import ReadyKernel
+    from pytest_super.session.trial.item import ReadyKernel
     from pytest_super.tasks.task import Task
 
 # Each option with its name in the namespace.
@@ -48,9 +48,9 @@ def kernel_starter(
     from pytest_super.kernel.providers.host_environment import trusted_certificates
     from pytest_super.kernel.providers.registry import choose_provider, find_provider
     from pytest_super.kernel.sandbox import SandboxSettings, refuse_missing
-    from pytest_super.session.kernels import ready_kernel
-    from pytest_super.session.masked_code import prepared_code
-    from pytest_super.session.start_ahead import Placement
+    from pytest_super.session.trial.kernels import ready_kernel
+    from pytest_super.session.trial.masked_code import prepared_code
+    from pytest_super.session.trial.start_ahead import Placement
     from pytest_super.snapshots.prefix import Prefix
 
     settings = SandboxSettings(

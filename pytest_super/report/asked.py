@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from pytest_super.words import counted, named, one_line
 
 if TYPE_CHECKING:
-    from pytest_super.comparison.asked import AskedTrial
+    from pytest_super.gate.comparison.asked import AskedTrial
 
 MOST_CAUSES, MOST_NAMED = 5, 5
 NUMBER = re.compile(r"\d+ ")

@@ -7,16 +7,16 @@ from math import fsum
 from statistics import fmean
 from typing import TYPE_CHECKING, Any
 
-from pytest_super.comparison.comparison import ComparedTask, Comparison, SetComparison
-from pytest_super.comparison.endings import causes
-from pytest_super.comparison.over_time import drift_of
-from pytest_super.comparison.side import Side, TaskTrials
-from pytest_super.gates.next_steps import compared_lines, note_lines
+from pytest_super.gate.comparison.comparison import ComparedTask, Comparison, SetComparison
+from pytest_super.gate.comparison.endings import causes
+from pytest_super.gate.comparison.over_time import drift_of
+from pytest_super.gate.comparison.side import Side, TaskTrials
+from pytest_super.gate.next_steps import compared_lines, note_lines
 from pytest_super.report.table import WIDTH, table_lines
 from pytest_super.words import counted, dollars, named, one_line, printable_line
 
 if TYPE_CHECKING:
-    from pytest_super.gates.baseline import RunPlan
+    from pytest_super.gate.baseline import RunPlan
 
 CHANCE = "80 % chance to see a drop of {points:.1f} points"
 NO_CHANCE = "no drop has an 80 % chance to be seen"

@@ -12,7 +12,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from pytest_super.errors import InfrastructureError
-from pytest_super.gates.figures import mean_with_errors, without_interrupted
+from pytest_super.gate.figures import mean_with_errors, without_interrupted
 from pytest_super.metrics import Metric
 from pytest_super.metrics.accuracy import ACCURACY
 from pytest_super.report.facts import single_values, texts_of

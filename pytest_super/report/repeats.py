@@ -7,8 +7,8 @@ from math import isclose
 from statistics import fmean
 from typing import TYPE_CHECKING, NamedTuple
 
-from pytest_super.statistics.averages import weighted_mean
-from pytest_super.statistics.repeats import best_of, worst_of
+from pytest_super.gate.statistics.averages import weighted_mean
+from pytest_super.gate.statistics.repeats import best_of, worst_of
 from pytest_super.store.results import TrialResult
 from pytest_super.words import counted
 

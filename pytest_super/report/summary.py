@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from statistics import fmean, stdev
 
-from pytest_super.gates.figures import mean_over_tasks
+from pytest_super.gate.figures import mean_over_tasks
 from pytest_super.metrics import Metric
 from pytest_super.metrics.accuracy import ACCURACY
 from pytest_super.metrics.landmarks import LANDMARKS

@@ -11,17 +11,17 @@ from pytest_super.agents.registry import NEED_MODEL, find_agent
 from pytest_super.errors import SuperError
 from pytest_super.option_values import ini_value
 from pytest_super.platform import obey_interrupts, when_parent_ends
-from pytest_super.session import fixtures
-from pytest_super.session.answers import with_answers
 from pytest_super.session.hooks import Session
-from pytest_super.session.other_plugins import refuse_options
-from pytest_super.session.papers import name_items_in_order
-from pytest_super.session.resume import RESUMED_RUN, ResumedRun
 from pytest_super.session.run import MAKES_AGENTS, RUN, Run, is_worker, offers, open_run
-from pytest_super.session.scoring import GATES, SCORING, read_gates, read_scoring
 from pytest_super.session.settings import Settings, read_settings, refuse_unwritable_page
 from pytest_super.session.signals import Interrupts
-from pytest_super.session.start_ahead import START_AHEAD, StartAhead
+from pytest_super.session.start.other_plugins import refuse_options
+from pytest_super.session.start.papers import name_items_in_order
+from pytest_super.session.start.recorded_answers import with_answers
+from pytest_super.session.start.resume import RESUMED_RUN, ResumedRun
+from pytest_super.session.trial import fixtures
+from pytest_super.session.trial.scoring import GATES, SCORING, read_gates, read_scoring
+from pytest_super.session.trial.start_ahead import START_AHEAD, StartAhead
 
 # xdist's scope schedulers hang or lose items when a worker dies, and worksteal spoils the order.
 DIST_MODES = ("no", "load")
@@ -35,7 +35,7 @@ def activate(config: pytest.Config) -> None:
     if not is_worker(config):
         if settings.machines and not config.option.collectonly:
             # Not at the top: most runs have one machine.
-            from pytest_super.session.machines import use_machines
+            from pytest_super.session.workers.machines import use_machines
 
             use_machines(config, settings.machines, settings.srun)
         refuse_dist_modes(config)
@@ -69,11 +69,11 @@ def activate(config: pytest.Config) -> None:
 
 def control(config: pytest.Config, run: Run) -> None:
     """Register what only the controller of a run does."""
-    from pytest_super.session.controller import Controller
-    from pytest_super.session.live import LiveRun
+    from pytest_super.session.controller.controller import Controller
+    from pytest_super.session.controller.live import LiveRun
     from pytest_super.session.terminal_summary import TerminalSummary
-    from pytest_super.session.worker_processes import WorkerProcesses, are_many
-    from pytest_super.session.workers import Workers
+    from pytest_super.session.workers.worker_processes import WorkerProcesses, are_many
+    from pytest_super.session.workers.workers import Workers
 
     controller = Controller(config, run)
     workers = Workers(controller)
@@ -91,7 +91,7 @@ def control(config: pytest.Config, run: Run) -> None:
 
 def start_ahead() -> StartAhead:
     # Not at the top: these modules take time to load, and a session that only collects needs none of them.
-    from pytest_super.session.kernels import choose_place, ready_kernel
+    from pytest_super.session.trial.kernels import choose_place, ready_kernel
 
     # Making a snapshot would take processor time of the trial that runs.
     return StartAhead(partial(choose_place, may_make=False), ready_kernel)

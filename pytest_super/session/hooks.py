@@ -11,27 +11,27 @@ import pytest
 
 from pytest_super.agents.registry import find_agent
 from pytest_super.errors import SuperError
-from pytest_super.gates import Selected
+from pytest_super.gate import Selected
 from pytest_super.kernel.sandbox import Sandbox
-from pytest_super.session.collection import STATED, TaskFile
-from pytest_super.session.comparable import note_comparable, refuse_few, selected_of
-from pytest_super.session.gated_figures import refuse_missing_figures
-from pytest_super.session.item import STORED, TaskItem
-from pytest_super.session.other_plugins import refuse_marks
-from pytest_super.session.outcome import judge, status
-from pytest_super.session.packages import refuse_missing_packages, refuse_to_run
-from pytest_super.session.resume import RESUMED_RUN
 from pytest_super.session.run import HINTS, RUN, is_worker
-from pytest_super.session.scoring import GATES
-from pytest_super.session.selection import (
+from pytest_super.session.start.collection import STATED, TaskFile
+from pytest_super.session.start.comparable import note_comparable, refuse_few, selected_of
+from pytest_super.session.start.gated_figures import refuse_missing_figures
+from pytest_super.session.start.other_plugins import refuse_marks
+from pytest_super.session.start.packages import refuse_missing_packages, refuse_to_run
+from pytest_super.session.start.resume import RESUMED_RUN
+from pytest_super.session.start.selection import (
     collected_lines,
     deselect,
     keep_epochs,
     order_for_workers,
     selection_hints,
 )
-from pytest_super.session.start_ahead import START_AHEAD
-from pytest_super.session.unfit import refuse_shared_gpus, refuse_unfit_machine
+from pytest_super.session.trial.item import STORED, TaskItem
+from pytest_super.session.trial.reported_outcome import judge, status
+from pytest_super.session.trial.scoring import GATES
+from pytest_super.session.trial.start_ahead import START_AHEAD
+from pytest_super.session.workers.sandbox_check import refuse_shared_gpus, refuse_unfit_machine
 from pytest_super.sources.tree import Tree
 from pytest_super.tasks.task import TASK_SUFFIX, Task
 from pytest_super.words import printable
@@ -185,6 +185,6 @@ class Session:
     @pytest.hookimpl(trylast=True)
     def pytest_super_make_sandbox(self, config: pytest.Config, task: Task) -> Sandbox:
         # Not at the top, for sessions that only collect.
-        from pytest_super.session.kernels import make_sandbox
+        from pytest_super.session.trial.kernels import make_sandbox
 
         return make_sandbox(config.stash[RUN], task)

@@ -25,4 +25,4 @@ def fixture_definitions(item: pytest.Item) -> list[pytest.FixtureDef[Any]] | Non
 
 def is_own(fixture: pytest.FixtureDef[Any]) -> bool:
     """Whether a fixture is one of ours, and not one of a project in its place."""
-    return bool(fixture.func.__module__ == "pytest_super.session.fixtures")
+    return bool(fixture.func.__module__ == "pytest_super.session.trial.fixtures")

@@ -7,21 +7,21 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pytest_super.errors import SuperError
-from pytest_super.gates.verdict import RunVerdict
+from pytest_super.gate.verdict import RunVerdict
 from pytest_super.report.table import WIDTH
 from pytest_super.report.terminal import summary_lines, trouble_lines, write_lines
-from pytest_super.session.resume import line_to_go_on
-from pytest_super.session.scoring import SCORING
-from pytest_super.session.selection import keyword_hints
 from pytest_super.session.settings import Settings
+from pytest_super.session.start.resume import line_to_go_on
+from pytest_super.session.start.selection import keyword_hints
+from pytest_super.session.trial.scoring import SCORING
 from pytest_super.store.run_folder import RunFolder
 from pytest_super.words import one_line, words_of
 
 if TYPE_CHECKING:
     import pytest
 
-    from pytest_super.session.controller import Controller
-    from pytest_super.session.workers import Workers
+    from pytest_super.session.controller.controller import Controller
+    from pytest_super.session.workers.workers import Workers
 
 
 class TerminalSummary:
@@ -89,12 +89,12 @@ class TerminalSummary:
 def answer_lines(settings: Settings, folder: RunFolder) -> Iterator[str]:
     """How far a run with recorded answers asked what was recorded, or replayed it."""
     if settings.forked_from:
-        from pytest_super.session.forked import fork_lines
+        from pytest_super.session.trial.fork_check import fork_lines
 
         yield from fork_lines(settings.forked_from, folder.final())
     elif settings.answers:
         # Not at the top: most runs have none.
-        from pytest_super.comparison.asked import StoredRun, asked_trials
+        from pytest_super.gate.comparison.asked import StoredRun, asked_trials
         from pytest_super.report.asked import asked_lines
         from pytest_super.store.answers import AnswerStore
 

@@ -16,13 +16,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_super.comparison.side import side_of_run
 from pytest_super.errors import SuperError
+from pytest_super.gate.comparison.side import side_of_run
 from pytest_super.report.export.formats import FORMATS
 from pytest_super.report.page.one_file import one_file
 from pytest_super.report.page.stored import read_run
 from pytest_super.report.stored_runs import row_of, run_lines
-from pytest_super.session.resume import valid_results
+from pytest_super.session.start.resume import valid_results
 from pytest_super.store.json_lines import UNREADABLE
 from pytest_super.store.run_folder import RunFolder
 from tests.integration.stored_runs import Bench, contents, folder_of, rows

@@ -12,7 +12,7 @@ import pytest
 from pytest_super.kernel.providers.host_environment import this_interpreter
 from pytest_super.kernel.providers.registry import find_provider
 from pytest_super.kernel.providers.unpacked_image import RECORD, UnpackedImage
-from pytest_super.session import slurm
+from pytest_super.session.workers import slurm
 from tests.docker.own_engine import ssh_server
 from tests.integration.conftest import Project
 

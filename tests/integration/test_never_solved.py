@@ -12,7 +12,7 @@ import pytest
 import scipy.optimize
 import scipy.special  # noqa: F401
 
-from pytest_super.comparison.never_solved import is_audited
+from pytest_super.gate.comparison.never_solved import is_audited
 from tests.integration.conftest import FAKE_KERNELS, WITH_AND_WITHOUT_XDIST, Folder
 from tests.integration.test_baseline import super_command
 

@@ -18,7 +18,7 @@ from pytest_super import sources
 from pytest_super.cli import main
 from pytest_super.functions.masking import mask_file
 from pytest_super.functions.source import PythonSource
-from pytest_super.session import masked_code
+from pytest_super.session.trial import masked_code
 
 STATS = '''\
 def mean(values):

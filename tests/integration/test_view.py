@@ -16,9 +16,9 @@ from pathlib import Path
 
 import pytest
 
+import pytest_super.gate.statistics.mean  # noqa: F401
+
 # Here, because pytester removes modules that a test imports, and numpy refuses to be imported again.
-import pytest_super.report.page.one_file
-import pytest_super.statistics.mean  # noqa: F401
 from pytest_super.report.page.server import hosts_of
 from pytest_super.store.trajectory import step_to_data
 from tests.integration.conftest import WITH_AND_WITHOUT_XDIST, Project

@@ -14,19 +14,19 @@ from typing import Any
 
 import pytest
 
-from pytest_super.comparison.baseline import read_baseline, read_side, write_baseline
-from pytest_super.comparison.comparison import compare
-from pytest_super.comparison.earlier import EarlierRuns
-from pytest_super.comparison.over_time import drift_of, why_renew, with_run
-from pytest_super.comparison.rule import by_look, holm_levels
-from pytest_super.comparison.side import Side, TaskTrials, side_of, side_of_run
 from pytest_super.errors import SuperError
-from pytest_super.gates import Selected
-from pytest_super.gates.baseline import RunPlan, plan_of
-from pytest_super.gates.wording import decided_lines
+from pytest_super.gate import Selected
+from pytest_super.gate.baseline import RunPlan, plan_of
+from pytest_super.gate.comparison.baseline import read_baseline, read_side, write_baseline
+from pytest_super.gate.comparison.comparison import compare
+from pytest_super.gate.comparison.earlier import EarlierRuns
+from pytest_super.gate.comparison.over_time import drift_of, why_renew, with_run
+from pytest_super.gate.comparison.rule import by_look, holm_levels
+from pytest_super.gate.comparison.side import Side, TaskTrials, side_of, side_of_run
+from pytest_super.gate.statistics.bounds import Difference, Variance
+from pytest_super.gate.wording import decided_lines
 from pytest_super.option_types import Epochs
 from pytest_super.report.comparison import comparison_lines, plan_lines
-from pytest_super.statistics.bounds import Difference, Variance
 from pytest_super.store.results import TrialResult
 from tests.stored import a_result, a_run, add_trial
 

@@ -24,7 +24,7 @@ from pytest_super.model.completion import Completion, FilteredError
 from pytest_super.report import live
 from pytest_super.report.live import LOG, TERMINAL, LiveDisplay, Style
 from pytest_super.report.progress import MOST_ACTIVITIES, Progress, activity_lines, clipped
-from pytest_super.session.item import ReadyKernel
+from pytest_super.session.trial.item import ReadyKernel
 from pytest_super.snapshots.prefix import Prefix
 from pytest_super.store.activity import Activity, Doing
 from pytest_super.tasks.task import Task

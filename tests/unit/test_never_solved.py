@@ -6,14 +6,14 @@ from dataclasses import replace
 
 import pytest
 
-from pytest_super.comparison.comparison import compare
-from pytest_super.comparison.never_solved import AUDITED, is_audited
-from pytest_super.comparison.side import Side, TaskTrials
-from pytest_super.gates import Selected
-from pytest_super.gates.baseline import plan_of
+from pytest_super.gate import Selected
+from pytest_super.gate.baseline import plan_of
+from pytest_super.gate.comparison.comparison import compare
+from pytest_super.gate.comparison.never_solved import AUDITED, is_audited
+from pytest_super.gate.comparison.side import Side, TaskTrials
+from pytest_super.gate.statistics.difference import difference
+from pytest_super.gate.statistics.samples import Pair
 from pytest_super.option_types import Epochs
-from pytest_super.statistics.difference import difference
-from pytest_super.statistics.samples import Pair
 from tests.unit.test_comparison import many, side
 
 ONCE, NEVER, OFTEN = [1.0, *[0.0] * 9], [0.0] * 10, [1.0, 0.0] * 5

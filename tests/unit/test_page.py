@@ -17,6 +17,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pytest_super.errors import InfrastructureError
+from pytest_super.gate.statistics.mean import TaskMean, general_mean
 from pytest_super.model.protocols.canonical import parts_of
 from pytest_super.model.protocols.common import COMMON
 from pytest_super.model.recorded import RecordedTrial
@@ -31,7 +32,6 @@ from pytest_super.report.page.server import Pages
 from pytest_super.report.page.stored import ShownTrial, read_run
 from pytest_super.report.page.texts import Text, level_of, size_of, text_of
 from pytest_super.report.page.trial import detail_of
-from pytest_super.statistics.mean import TaskMean, general_mean
 from pytest_super.store.answers import FACTS, FILE
 from pytest_super.store.results import RUNNING, TrialResult, folder_name
 from pytest_super.store.run_folder import RunFolder

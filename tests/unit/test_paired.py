@@ -12,12 +12,12 @@ from hypothesis import strategies as st
 from scipy.special import stdtrit
 from scipy.stats import binom
 
-from pytest_super.statistics.bounds import LEVEL
-from pytest_super.statistics.decision import CANNOT_TELL, PASS, REGRESSED, epochs_to_decide, verdict
-from pytest_super.statistics.difference import difference, difference_of
-from pytest_super.statistics.pairs import Pairs, pairs_of
-from pytest_super.statistics.samples import Pair, samples_of, shares_of
-from pytest_super.statistics.variance import PRIOR_FREEDOM
+from pytest_super.gate.statistics.bounds import LEVEL
+from pytest_super.gate.statistics.decision import CANNOT_TELL, PASS, REGRESSED, epochs_to_decide, verdict
+from pytest_super.gate.statistics.difference import difference, difference_of
+from pytest_super.gate.statistics.pairs import Pairs, pairs_of
+from pytest_super.gate.statistics.samples import Pair, samples_of, shares_of
+from pytest_super.gate.statistics.variance import PRIOR_FREEDOM
 
 VALUES = st.sampled_from([0.0, 0.25, 0.5, 1.0])
 

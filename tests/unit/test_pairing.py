@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from pytest_super.comparison.baseline_answers import archive_of, write_answers
-from pytest_super.comparison.errors import with_errors
-from pytest_super.comparison.pairing import is_coupled, pair_of
-from pytest_super.comparison.side import Side, TaskTrials, side_of
+from pytest_super.gate.comparison.baseline_answers import archive_of, write_answers
+from pytest_super.gate.comparison.errors import with_errors
+from pytest_super.gate.comparison.pairing import is_coupled, pair_of
+from pytest_super.gate.comparison.side import Side, TaskTrials, side_of
 from pytest_super.store.answers import FILE, AnswerStore
 from pytest_super.store.json_lines import to_line
 from pytest_super.store.results import folder_name

@@ -9,8 +9,8 @@ from typing import Any, cast
 import pytest
 
 from pytest_super.errors import EngineError
-from pytest_super.session.item import ReadyKernel
-from pytest_super.session.start_ahead import StartAhead
+from pytest_super.session.trial.item import ReadyKernel
+from pytest_super.session.trial.start_ahead import StartAhead
 from pytest_super.snapshots.prefix import Prefix
 from pytest_super.tasks.task import Task
 

@@ -12,8 +12,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from scipy.special import ndtri, stdtrit
 
-from pytest_super.gates.wording import REFUSED
-from pytest_super.statistics.decision import (
+from pytest_super.gate.statistics.decision import (
     CANNOT_TELL,
     LEAST_EPOCHS,
     LEAST_TASKS,
@@ -25,13 +24,14 @@ from pytest_super.statistics.decision import (
     plan,
     verdict,
 )
-from pytest_super.statistics.difference import difference
-from pytest_super.statistics.epochs import schedule
-from pytest_super.statistics.looks import confidences
-from pytest_super.statistics.mean import TaskMean, general_mean, jeffreys
-from pytest_super.statistics.repeats import best_of, worst_of
-from pytest_super.statistics.samples import Pair
-from pytest_super.statistics.variance import PRIOR_VARIANCE, between_tasks, trace_of_square
+from pytest_super.gate.statistics.difference import difference
+from pytest_super.gate.statistics.epochs import schedule
+from pytest_super.gate.statistics.looks import confidences
+from pytest_super.gate.statistics.mean import TaskMean, general_mean, jeffreys
+from pytest_super.gate.statistics.repeats import best_of, worst_of
+from pytest_super.gate.statistics.samples import Pair
+from pytest_super.gate.statistics.variance import PRIOR_VARIANCE, between_tasks, trace_of_square
+from pytest_super.gate.wording import REFUSED
 
 values = st.lists(st.sampled_from([0.0, 0.25, 0.5, 1.0]), min_size=1, max_size=6)
 pairs = st.lists(

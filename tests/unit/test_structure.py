@@ -184,11 +184,10 @@ def test_no_module_imports_private_names_of_pytest() -> None:
 BUDGET = {
     ".": (941, 1579),
     "agents": (1520, 2687),
-    "authoring": (5651, 9538),
+    "authoring": (5651, 9545),
     "commands": (1209, 2020),
-    "comparison": (718, 1261),
     "functions": (1329, 2218),
-    "gates": (654, 1128),
+    "gate": (1904, 3510),
     "grading": (475, 831),
     "integrity": (309, 585),
     "kernel": (6195, 10524),
@@ -197,16 +196,15 @@ BUDGET = {
     "platform": (310, 553),
     "programs": (1285, 2127),
     "report": (2602, 4386),
-    "session": (2947, 5260),
+    "session": (2947, 5264),
     "snapshots": (274, 525),
     "sources": (525, 916),
-    "statistics": (532, 1121),
     "store": (978, 1814),
     "tasks": (1583, 2644),
     "trial": (1324, 2240),
 }
 # What the table may add up to, the lines of tests, and the words of README.md and docs.
-MOST = {"code": 37_052, "lines": 63_764, "tests": 53_244, "words": 45_204}
+MOST = {"code": 37_052, "lines": 63_775, "tests": 53_244, "words": 45_254}
 
 
 def code_lines(text: str) -> int:

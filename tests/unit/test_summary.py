@@ -15,7 +15,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_super.gates.figures import mean_with_errors
+from pytest_super.gate.figures import mean_with_errors
 from pytest_super.metrics import Metric
 from pytest_super.metrics.accuracy import ACCURACY
 from pytest_super.metrics.registry import BUILT_IN

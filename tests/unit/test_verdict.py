@@ -12,14 +12,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_super.comparison.side import Side, side_of
-from pytest_super.gates.baseline import BaselineGate
-from pytest_super.gates.fail_under import parse_gate
-from pytest_super.gates.must_solve import MustSolve
-from pytest_super.gates.verdict import RunGates
+from pytest_super.gate.baseline import BaselineGate
+from pytest_super.gate.comparison.side import Side, side_of
+from pytest_super.gate.fail_under import parse_gate
+from pytest_super.gate.must_solve import MustSolve
+from pytest_super.gate.verdict import RunGates
 from pytest_super.metrics.registry import BUILT_IN
 from pytest_super.option_types import Epochs
-from pytest_super.session.controller import exit_status
+from pytest_super.session.controller.controller import exit_status
 from pytest_super.store.results import TrialResult
 from pytest_super.store.verdict import VERDICT, read_word, write_verdict
 from tests.stored import a_result

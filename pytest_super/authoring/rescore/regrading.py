@@ -14,8 +14,15 @@ from pytest_super.errors import SuperError
 from pytest_super.grading.collected import paths_of, read_collected
 from pytest_super.grading.grader import Grader
 from pytest_super.metrics.evidence import GradedValue
-from pytest_super.session.grading import COLLECTED, LOG, SPLICED, WHOLE_FILE_LOG, after_prefix, for_grader
-from pytest_super.session.item import ReadyKernel
+from pytest_super.session.trial.grading import (
+    COLLECTED,
+    LOG,
+    SPLICED,
+    WHOLE_FILE_LOG,
+    after_prefix,
+    for_grader,
+)
+from pytest_super.session.trial.item import ReadyKernel
 from pytest_super.tasks.grade import SAME, Grade
 from pytest_super.tasks.paper_item import PaperItem
 from pytest_super.tasks.task import Task

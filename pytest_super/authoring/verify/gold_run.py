@@ -20,8 +20,8 @@ from typing import Any
 from pytest_super.agents.gold import GOLD
 from pytest_super.errors import SuperError
 from pytest_super.grading.collected import add_file, contents, read_collected
-from pytest_super.session.grading import COLLECTED, grade_collected
-from pytest_super.session.item import TaskItem
+from pytest_super.session.trial.grading import COLLECTED, grade_collected
+from pytest_super.session.trial.item import TaskItem
 from pytest_super.store.atomic_write import write_atomically
 from pytest_super.store.json_lines import disk_errors
 from pytest_super.store.results import TrialResult, read_results
@@ -31,7 +31,7 @@ from pytest_super.store.trajectory import Step, read_trajectory
 from pytest_super.tasks.grade import FRESH
 
 # The first ends pytest when this process is killed.
-PLUGINS = ("pytest_super.session.end_with_parent", "pytest_super.authoring.verify.gold_run")
+PLUGINS = ("pytest_super.session.workers.end_with_parent", "pytest_super.authoring.verify.gold_run")
 # Exit statuses of pytest when all tests were run, whether or not they passed.
 DONE = (0, 1)
 EXIT = b"import os; os._exit(0)\n"

@@ -15,8 +15,8 @@ from pytest_super.authoring.why.steps import ALONE, State, StepSearch
 from pytest_super.errors import SuperError
 from pytest_super.metrics.registry import installed_metrics
 from pytest_super.session.comparability import scoring_of
-from pytest_super.session.forked import replayed_otherwise
-from pytest_super.session.grading import COLLECTED
+from pytest_super.session.trial.fork_check import replayed_otherwise
+from pytest_super.session.trial.grading import COLLECTED
 from pytest_super.store.results import TrialResult
 from pytest_super.store.trajectory import Step
 from pytest_super.tasks.paper_item import PaperItem

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 from zipfile import ZIP_DEFLATED, ZipFile
 
-from pytest_super.gates.figures import without_interrupted
+from pytest_super.gate.figures import without_interrupted
 from pytest_super.report.export.inspect_sample import sample_of, summary_of, time_of
 from pytest_super.report.export.trials import StoredTrials, TrialRecord, to_json
 from pytest_super.report.page.stored import GOING_ON

@@ -7,10 +7,10 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from math import ceil, floor, log10
 
+from pytest_super.gate.statistics.errors import ROUNDING
 from pytest_super.report.page.figures import Level
 from pytest_super.report.page.stored import GOING_ON, ShownTrial
 from pytest_super.report.table import cut
-from pytest_super.statistics.errors import ROUNDING
 
 # On a telephone a unit is almost a pixel, so that texts can be read there without scrolling.
 WIDTH = 400

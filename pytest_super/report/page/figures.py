@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from importlib.util import find_spec
 from statistics import fmean
 
-from pytest_super.gates.figures import mean_over_tasks
+from pytest_super.gate.figures import mean_over_tasks
 from pytest_super.metrics.metric import Metric
 from pytest_super.metrics.registry import installed_metrics
 from pytest_super.report.summary import ALL, Group, columns, metric_names, rows
@@ -129,7 +129,7 @@ def bounds_of(
     """
     if find_spec("scipy") is None:
         return None
-    from pytest_super.statistics.mean import TaskMean, general_mean
+    from pytest_super.gate.statistics.mean import TaskMean, general_mean
 
     by_task: dict[str, list[float]] = {}
     tasks: dict[str, TrialResult] = {}

@@ -7,12 +7,12 @@ from dataclasses import dataclass, field, replace
 from statistics import fmean
 from typing import TYPE_CHECKING
 
-from pytest_super.comparison.asked import AskedTrial, StoredRun, asked_trials
-from pytest_super.comparison.side import Side
 from pytest_super.errors import SuperError
+from pytest_super.gate.comparison.asked import AskedTrial, StoredRun, asked_trials
+from pytest_super.gate.comparison.side import Side
+from pytest_super.gate.statistics import require_scipy
 from pytest_super.report.asked import Cause, causes_of, summary
 from pytest_super.report.page.stored import GOING_ON, ShownRun, ShownTrial, readable_steps
-from pytest_super.statistics import require_scipy
 from pytest_super.store.answers import AnswerStore
 from pytest_super.store.json_lines import UNREADABLE, damage
 from pytest_super.words import words_of
@@ -20,7 +20,7 @@ from pytest_super.words import words_of
 if TYPE_CHECKING:
     from markupsafe import Markup
 
-    from pytest_super.comparison.comparison import Comparison
+    from pytest_super.gate.comparison.comparison import Comparison
 
 # Of a request, before and now.
 MOST_LINES = 40
@@ -101,7 +101,7 @@ def pair_of(baseline: ShownRun, candidate: ShownRun) -> Pair:
         trouble = "\n".join(filter(None, (words_of(error), trouble)))
         return replace(told, trouble=trouble)
     # They need scipy, which pages of one run do without.
-    from pytest_super.gates.next_steps import compared_lines
+    from pytest_super.gate.next_steps import compared_lines
     from pytest_super.report.comparison import HEADS, row_of
 
     return replace(
@@ -142,14 +142,14 @@ def asked_in_task(baseline: ShownRun, candidate: ShownRun, id: str) -> TaskAsked
 def comparison_of(baseline: ShownRun, candidate: ShownRun) -> Comparison:
     """Compare what can be read. Raises SuperError if nothing can be compared, or without scipy."""
     require_scipy()
-    from pytest_super.comparison.comparison import compare
+    from pytest_super.gate.comparison.comparison import compare
 
     return compare(side_of_shown(baseline), side_of_shown(candidate), MARGIN)
 
 
 def side_of_shown(run: ShownRun) -> Side:
     """Raises SuperError if a result has figures that no trial has."""
-    from pytest_super.comparison.side import side_of
+    from pytest_super.gate.comparison.side import side_of
 
     try:
         return side_of(run.name, {}, run.ended)

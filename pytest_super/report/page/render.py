@@ -12,7 +12,7 @@ from typing import Any
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
-from pytest_super.gates.figures import why_invalid
+from pytest_super.gate.figures import why_invalid
 from pytest_super.report.page.charts import (
     bars_of,
     compute_against_steps,

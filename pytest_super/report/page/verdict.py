@@ -6,7 +6,7 @@ import json
 from dataclasses import dataclass
 from typing import Any
 
-from pytest_super.gates.wording import GATE
+from pytest_super.gate.wording import GATE
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -12,7 +12,7 @@ from pytest_super.authoring.verify.cheating.cheat import Cheat
 from pytest_super.authoring.verify.cheating.registry import cheats
 from pytest_super.grading.grader import heading
 from pytest_super.metrics.suspect import SUSPECT
-from pytest_super.session.grading import LOG
+from pytest_super.session.trial.grading import LOG
 from pytest_super.store.results import TrialResult
 from pytest_super.store.run_folder import last_results
 from pytest_super.store.trajectory import read_trajectory

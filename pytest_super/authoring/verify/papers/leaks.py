@@ -21,8 +21,8 @@ from pytest_super.kernel.client import Kernel
 from pytest_super.metrics.distinctive import distinctive_values
 from pytest_super.metrics.self_report import expected
 from pytest_super.redaction import redacted
-from pytest_super.session.grading import after_prefix
-from pytest_super.session.item import ReadyKernel
+from pytest_super.session.trial.grading import after_prefix
+from pytest_super.session.trial.item import ReadyKernel
 from pytest_super.sources.paper import paper_text
 from pytest_super.store.json_lines import disk_errors
 from pytest_super.tasks.combinations import Items

@@ -18,7 +18,7 @@ from pytest_super.authoring.verify.papers.variations import proposal_lines
 from pytest_super.errors import SuperError
 from pytest_super.report.live_command import LiveCommand
 from pytest_super.report.table import table_lines
-from pytest_super.session.item import ReadyKernel
+from pytest_super.session.trial.item import ReadyKernel
 from pytest_super.store.run_folder import make_ignored
 from pytest_super.tasks.task import Task
 from pytest_super.words import counted, one_line, printable_line

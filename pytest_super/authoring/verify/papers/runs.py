@@ -20,8 +20,8 @@ from pytest_super.grading.collected import add_file, inside, read_collected
 from pytest_super.grading.grader import Grader
 from pytest_super.kernel.client import Kernel
 from pytest_super.metrics.evidence import GradedValue
-from pytest_super.session.grading import after_prefix
-from pytest_super.session.item import ReadyKernel
+from pytest_super.session.trial.grading import after_prefix
+from pytest_super.session.trial.item import ReadyKernel
 from pytest_super.sources import fetch
 from pytest_super.store.json_lines import disk_errors
 from pytest_super.tasks.combinations import Items

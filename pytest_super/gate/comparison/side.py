@@ -1,0 +1,201 @@
+"""One side of a comparison: the valid trials of a run, by task, as stored in its folder or in a baseline."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import date
+from pathlib import Path
+from statistics import fmean
+from typing import Any
+
+from pytest_super.errors import SuperError
+from pytest_super.gate.statistics.errors import decide_nothing
+from pytest_super.metrics.numbers import is_number
+from pytest_super.store.json_lines import UNREADABLE, damage, read_json
+from pytest_super.store.results import TrialResult
+from pytest_super.store.run_folder import last_results
+
+
+@dataclass(frozen=True, kw_only=True)
+class TaskTrials:
+    """The valid trials of one task; what a trial used is a mean over them."""
+
+    set: str
+    conditions: str
+    scoring: str
+    weight: float
+    values: list[float]
+    """The headline metric of each trial, in the order of the runs and their epochs."""
+    of_runs: list[int] = field(default_factory=list)
+    """How many of them are of each run of the side; empty if that is not known."""
+    epochs: list[int] = field(default_factory=list)
+    """The epoch of each value; 0 for one of another run. Empty: they are numbered from 1."""
+    stops: dict[str, int] = field(default_factory=dict)
+    """How many of the trials ended for which reason."""
+    causes: dict[str, int] = field(default_factory=dict)
+    """How many of the trials did not solve the task for which cause."""
+    cost_usd: float | None = None
+    tokens: float = 0.0
+    seconds: float = 0.0
+    """Wall time without waiting for rate limits and retries."""
+
+    def __post_init__(self) -> None:
+        """Raises ValueError for anything but these types and ranges, as a damaged file has."""
+        if not all(isinstance(text, str) for text in (self.set, self.conditions, self.scoring)):
+            raise ValueError("`set`, `conditions` and `scoring` should be texts")
+        if not self.values or not all(is_number(value) and 0 <= value <= 1 for value in self.values):
+            raise ValueError(f"`values` should be numbers from 0 to 1, not {self.values}")
+        used = [self.tokens, self.seconds, *([] if self.cost_usd is None else [self.cost_usd])]
+        if not all(is_number(value) and value >= 0 for value in used):
+            raise ValueError("`tokens`, `seconds` and `cost_usd` should be numbers from 0 on")
+        if not is_number(self.weight) or self.weight <= 0:
+            raise ValueError("`weight` should be a number above 0")
+        if not all(
+            isinstance(one, int) and one >= 0
+            for one in [*self.of_runs, *self.stops.values(), *self.causes.values()]
+        ):
+            raise ValueError("`of_runs`, `stops` and `causes` should be numbers of trials")
+
+    @property
+    def by_epoch(self) -> dict[int, int]:
+        """The place of the value of each epoch."""
+        epochs = self.epochs or range(1, len(self.values) + 1)
+        return {epoch: place for place, epoch in enumerate(epochs) if epoch}
+
+    @property
+    def by_run(self) -> list[int]:
+        """How many of the values are of each run; all of the first one if that is not known."""
+        return self.of_runs if sum(self.of_runs) == len(self.values) else [len(self.values)]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Side:
+    """What was tried, and its trials."""
+
+    name: str
+    """For people: the run's id, or the name of a file."""
+    run: str
+    """The run's id."""
+    subject: dict[str, Any]
+    tasks: dict[str, TaskTrials]
+    trials: int
+    errors: dict[str, int] = field(default_factory=dict)
+    """How many trials of each task ended with an error; only of tasks that have one."""
+    runs: dict[str, str] = field(default_factory=dict)
+    """The runs that ran the trials, each with the date of its newest one; "" if that is not known."""
+    mixed: list[str] = field(default_factory=list)
+    """Tasks whose trials cannot be compared with each other: something around the agent changed meanwhile."""
+    pooled: dict[str, int] = field(default_factory=dict)
+    """How many of the trials are of which earlier run of the same subject."""
+    looks: int = 0
+    """How often earlier runs of the same subject were compared with the same baseline."""
+    not_run: Collection[str] = ()
+    """Tasks that the run has left out, because its baseline never solved them."""
+    answers: str = ""
+    """The run whose recorded answers the trials got; "" for none."""
+    arguments: Sequence[str] = ()
+    """The command line of a run that is compared as it ends, without the name of the program."""
+
+    @property
+    def has_too_many_errors(self) -> bool:
+        """Whether it decides nothing, whatever its valid trials say."""
+        return decide_nothing(sum(self.errors.values()), self.trials)
+
+    @property
+    def epochs(self) -> int:
+        return max((len(task.values) for task in self.tasks.values()), default=0)
+
+
+def side_of_run(folder: Path, without: Collection[str] = ()) -> Side:
+    """Read a run, `without` the trials of some. Raises SuperError if it is not there or cannot be read."""
+    try:
+        results = last_results(folder)
+        facts = read_json(folder / "run.json")
+        id = str(facts["id"])
+        others = [one for one in results if (one.resumed_from or id) not in without]
+        side = side_of(id, facts.get("subject") or {"agent": facts["agent"]}, others)
+        not_run = [str(task) for task in facts.get("not_run") or ()]
+        # Trials that were taken over can have recorded answers, too.
+        answers = facts.get("answers") or next((one.resumed_from for one in others if one.recorded), "")
+        return replace(side, not_run=not_run, answers=str(answers))
+    except FileNotFoundError:
+        raise SuperError(f"there is no run in {folder}: name a folder with results.jsonl") from None
+    except UNREADABLE as error:
+        raise SuperError(f"{folder}: the run cannot be read: {damage(error)}") from None
+
+
+def side_of(name: str, subject: dict[str, Any], results: Iterable[TrialResult]) -> Side:
+    ended = [one for one in results if not one.is_interrupted]
+    # Known only in the sandbox of a trial.
+    if versions := sorted({one.agent_version for one in ended if one.agent_version}):
+        subject = {**subject, "version": ", ".join(versions)}
+    by_task = trials_by_task(name, ended)
+    mixed = [
+        id for id, trials in by_task.items() if len({(one.conditions, one.scoring) for one in trials}) > 1
+    ]
+    runs = runs_of(name, ended)
+    return Side(
+        name=name,
+        run=name,
+        subject=subject,
+        tasks={
+            id: task_of(trials, name, list(runs)) for id, trials in sorted(by_task.items()) if id not in mixed
+        },
+        trials=len(ended),
+        errors=dict(sorted(Counter(one.id for one in ended if one.is_error).items())),
+        runs=runs,
+        mixed=mixed,
+    )
+
+
+def trials_by_task(name: str, results: Iterable[TrialResult]) -> dict[str, list[TrialResult]]:
+    """The valid trials of the run `name` by task, in the order of the runs that ran them and their epochs."""
+    by_task: dict[str, list[TrialResult]] = {}
+    for one in sorted(results, key=lambda one: (one.resumed_from or name, one.epoch)):
+        if not one.is_error and not one.is_interrupted and one.headline_value is not None:
+            by_task.setdefault(one.id, []).append(one)
+    return by_task
+
+
+def runs_of(name: str, results: Iterable[TrialResult]) -> dict[str, str]:
+    """The runs that ran the trials of a run, and when."""
+    dates: dict[str, str] = {}
+    for one in results:
+        run = one.resumed_from or name
+        dates[run] = max(dates.get(run, ""), date_of(one.started))
+    return dict(sorted(dates.items()))
+
+
+def date_of(time: str) -> str:
+    try:
+        return date.fromisoformat(time[:10]).isoformat()
+    except ValueError:
+        return ""
+
+
+def task_of(trials: Sequence[TrialResult], name: str, runs: Sequence[str]) -> TaskTrials:
+    """`runs` are the runs that ran the trials of the run `name`."""
+    by_run = Counter(one.resumed_from or name for one in trials)
+    first = trials[0]
+    costs = [one.cost_usd for one in trials if one.cost_usd is not None]
+    return TaskTrials(
+        set=first.set,
+        conditions=first.conditions,
+        scoring=first.scoring,
+        weight=first.weight,
+        values=[one.headline_value or 0.0 for one in trials],
+        of_runs=[by_run[run] for run in runs],
+        # One that was taken over with recorded answers has those of this run's record.
+        epochs=[0 if one.resumed_from and not one.recorded else one.epoch for one in trials],
+        stops=dict(sorted(Counter(one.stop_reason for one in trials).items())),
+        causes=dict(sorted(Counter(one.cause for one in trials if one.cause).items())),
+        cost_usd=fmean(costs) if costs else None,
+        tokens=fmean(one.tokens for one in trials),
+        seconds=fmean(one.wall_seconds - one.waited_seconds for one in trials),
+    )
+
+
+def summed(counts: Iterable[dict[str, int]]) -> Counter[str]:
+    return sum(map(Counter, counts), Counter[str]())

@@ -1,0 +1,121 @@
+"""What to do if a comparison cannot tell: the command line of more epochs, or a longer baseline."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from math import fsum
+from typing import TYPE_CHECKING
+
+from pytest_super.gate.comparison.side import Side
+from pytest_super.gate.wording import (
+    BASELINE_AGAIN,
+    CANNOT_TELL,
+    LONGER_BASELINE,
+    LOOK,
+    RUN_ERRORS_AGAIN,
+    RUN_MORE,
+    RUN_MORE_ANEW,
+    RUN_MORE_LATER,
+    UNDECIDABLE,
+    based_on,
+    decided_lines,
+    doubt_lines,
+)
+from pytest_super.option_types import LEAST_EPOCHS, Epochs
+from pytest_super.words import counted, dollars
+
+if TYPE_CHECKING:
+    from pytest_super.gate.comparison.comparison import ComparedTask, Comparison, SetComparison
+
+
+def compared_lines(comparison: Comparison) -> Iterator[str]:
+    """The verdict on each set, and the notes on it."""
+    yield from decided_lines(comparison)
+    yield from note_lines(comparison)
+
+
+def note_lines(comparison: Comparison) -> Iterator[str]:
+    """What the verdict is based on, what else can be its cause, and what to do."""
+    if comparison.too_many_errors is None:
+        yield from based_on(comparison)
+        yield from doubt_lines(comparison)
+    yield from next_lines(comparison)
+
+
+def next_lines(comparison: Comparison) -> Iterator[str]:
+    """What to do about each set that is worse or has no verdict."""
+    if comparison.too_many_errors is not None:
+        yield errors_again(comparison, comparison.too_many_errors)
+        return
+    if any(one.verdict != CANNOT_TELL and one.difference.bounds(one.level)[1] < 0 for one in comparison.sets):
+        yield LOOK.format(run=comparison.candidate.run)
+    if any(one.hidden is not None for one in comparison.sets):
+        yield errors_again(
+            comparison, comparison.candidate if comparison.candidate.errors else comparison.baseline
+        )
+    # Trials with recorded answers do not count again: further ones share the luck of their record.
+    is_anew = bool(comparison.candidate.answers)
+    epochs, run_more = [], RUN_MORE_ANEW if is_anew else RUN_MORE
+    for one, more in ((one, one.more) for one in comparison.sets if one.more is not None):
+        if more.epochs is None:
+            yield UNDECIDABLE.format(set=one.set)
+            continue
+        epochs.append(more.epochs)
+        if more.baseline is not None:
+            run_more = RUN_MORE_LATER
+            yield longer_baseline(one, more.baseline, more.epochs)
+    if epochs:
+        # At least one look before the last.
+        most = max(max(epochs) + is_anew * comparison.candidate.epochs, LEAST_EPOCHS + 1)
+        option = f"--super-epochs={Epochs(LEAST_EPOCHS, most)}"
+        yield run_more.format(command=command_with(option, comparison.candidate.arguments))
+
+
+def errors_again(comparison: Comparison, side: Side) -> str:
+    if side is comparison.baseline:
+        return BASELINE_AGAIN.format(run=side.run)
+    return RUN_ERRORS_AGAIN.format(command=command_with(f"--super-resume={side.run}", side.arguments))
+
+
+def longer_baseline(one: SetComparison, baseline: int, epochs: int) -> str:
+    has = max(len(task.baseline.values) for task in one.tasks)
+    return LONGER_BASELINE.format(
+        set=one.set,
+        has=counted(has, "epoch"),
+        missing=counted(baseline - has, "epoch"),
+        baseline_cost=cost_of(one.tasks, baseline - has),
+        more=counted(epochs, "more epoch"),
+        cost=cost_of(one.ran, epochs),
+    )
+
+
+def cost_of(tasks: Iterable[ComparedTask], epochs: int) -> str:
+    """Estimate the cost from the trials of the baseline; "" if theirs is not known."""
+    costs = [task.baseline.cost_usd for task in tasks if task.baseline.cost_usd is not None]
+    if not costs:
+        return ""
+    return f" (~{dollars(epochs * fsum(costs))})"
+
+
+def command_with(option: str, arguments: Sequence[str]) -> str:
+    """The command line with another value of an option; without a command line only the option.
+
+    It resumes an earlier run only if that is the option.
+    """
+    if not arguments:
+        return option
+    kept = without(arguments, {option.partition("=")[0], "--super-resume"})
+    # In front, because paths can follow after `--`.
+    return shlex.join(["pytest", option, *kept])
+
+
+def without(arguments: Sequence[str], names: Collection[str]) -> Iterator[str]:
+    """The arguments without these options and their values."""
+    rest = iter(arguments)
+    for one in rest:
+        name, equals, _ = one.partition("=")
+        if name not in names:
+            yield one
+        elif not equals:
+            next(rest, None)

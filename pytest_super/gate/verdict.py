@@ -1,0 +1,200 @@
+"""The one object that decides a run: what is planned, whether the gates are decided, and the verdict.
+
+The exit status and all reports are readings of the verdict.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from pytest_super.gate import Gate, Selected
+from pytest_super.gate.figures import why_invalid
+from pytest_super.gate.stopping import are_settled
+from pytest_super.gate.wording import (
+    CANNOT_TELL,
+    FAILED,
+    FIGURES_INVALID,
+    GATE,
+    INVALID,
+    NOT_ALL_ENDED,
+    NOTHING_COMPARED,
+    OPEN,
+    WORST_FIRST,
+)
+from pytest_super.metrics import Metric
+from pytest_super.store.results import TrialResult
+
+if TYPE_CHECKING:
+    from pytest_super.gate.baseline import BaselineGate
+    from pytest_super.gate.comparison.comparison import Comparison, SetComparison
+    from pytest_super.option_types import Epochs
+
+
+@dataclass(frozen=True)
+class GateVerdict:
+    """What one gate has decided: one of the words of `wording`, and the lines that say so."""
+
+    word: str
+    lines: Sequence[str]
+
+    @classmethod
+    def because(cls, word: str, why: str) -> GateVerdict:
+        return cls(word, (f"{GATE}{word}, {why}",))
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunVerdict:
+    """What all gates of a run have decided, and whether the run fails."""
+
+    invalid: str
+    """Why the figures of the run are invalid; "" if they are valid."""
+    gates: Sequence[GateVerdict]
+    comparison: Comparison | None = None
+    """With the baseline; None without one, or if nothing was compared."""
+    why_not_compared: str = ""
+    """Why nothing can be compared with the baseline; "" if it was, or if trials are missing."""
+    allows_errors: bool = False
+    """Whether errors do not fail the run."""
+    fails: bool = False
+    """Whether the run fails, even if no test has failed."""
+
+    @property
+    def word(self) -> str:
+        """`passed`, `failed`, `open` or `cannot tell`; "" without gates."""
+        words = {gate.word for gate in self.gates}
+        return next((word.lower() for word in WORST_FIRST if word in words), "")
+
+    @property
+    def lines(self) -> Iterator[str]:
+        """Whether the figures are valid, and each gate."""
+        if self.invalid:
+            yield f"{INVALID}{self.invalid}"
+        for gate in self.gates:
+            yield from gate.lines
+
+    @property
+    def regression(self) -> dict[str, dict[str, Any]]:
+        """Map sets to how they differ from the baseline; empty if nothing was compared or is decided."""
+        if self.comparison is None or self.comparison.too_many_errors is not None:
+            return {}
+        return {one.set: regression_of(one) for one in self.comparison.sets}
+
+    @property
+    def facts(self) -> dict[str, object]:
+        """The suite properties of JUnit XML, without the prefix."""
+        compared: dict[str, object] = {
+            f"regression.{name}{suffix}": one[key]
+            for name, one in self.regression.items()
+            for suffix, key in (("", "verdict"), (".points", "points"), (".not_run", "not_run"))
+        }
+        if self.comparison is not None:
+            runs = self.comparison.candidate.pooled.items()
+            compared["look"] = self.comparison.candidate.looks + 1
+            compared["pooled"] = ", ".join(f"{run}: {trials}" for run, trials in runs)
+        return {"invalid": self.invalid, "verdict": self.word, **compared}
+
+    def to_data(self) -> dict[str, Any]:
+        """The content of verdict.json."""
+        return {
+            "invalid": self.invalid,
+            "gates": [line for gate in self.gates for line in gate.lines],
+            "regression": self.regression,
+            "baseline_age": self.comparison.baseline_age if self.comparison else None,
+            "look": self.comparison.candidate.looks + 1 if self.comparison else None,
+            "pooled": self.comparison.candidate.pooled if self.comparison else {},
+            "verdict": self.word,
+        }
+
+
+def regression_of(one: SetComparison) -> dict[str, Any]:
+    """The verdict on a set; in points, the difference, its interval and the baseline's standard error.
+
+    `not_run` is the number of its tasks that were left out because the baseline never solved them.
+    """
+    low, high = (round(100 * bound, 2) for bound in one.difference.bounds(one.level))
+    points = round(100 * one.difference.value, 2)
+    error = round(100 * one.baseline_error, 2)
+    return {
+        "verdict": one.verdict,
+        "points": points,
+        "low": low,
+        "high": high,
+        "baseline_error": error,
+        "not_run": len(one.not_run),
+    }
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunGates:
+    """Decides a run; one without gates by its trials alone."""
+
+    epochs: Epochs
+    plain: Sequence[Gate] = ()
+    metrics: Sequence[Metric] = ()
+    baseline: BaselineGate | None = None
+    max_errors: float | None = None
+    """The share of the trials that can be errors; None if any error fails the run."""
+
+    def plan(self, selected: Selected) -> Mapping[str, int]:
+        """How often each of these tasks runs at most. Called before the first trial."""
+        if self.baseline is None:
+            return dict.fromkeys(selected.ids, self.epochs.most)
+        needed = {id for id in selected.ids if any(gate.needs(id) for gate in self.plain)}
+        selected = replace(selected, must_run={*selected.must_run, *needed})
+        return self.baseline.plan(selected, self.epochs).epochs
+
+    def is_decided(self, results: Sequence[TrialResult], to_come: Collection[str], epoch: int) -> bool:
+        """Whether the run can end after this epoch. `to_come` has the names of the trials to come."""
+        if self.baseline is not None:
+            comparison, _ = self.baseline.compared(results, epoch)
+            if comparison is None or comparison.verdict == CANNOT_TELL:
+                return False
+        return are_settled(self.plain, self.metrics, results, to_come, self.max_errors)
+
+    def verdict(self, results: Sequence[TrialResult], *, not_run: int, epoch: int) -> RunVerdict:
+        """Decide on a run that has ended, by the last result of each trial.
+
+        `not_run` is the number of trials that did not begin, `epoch` the last one that the comparison counts.
+        """
+        # A gate is for all trials.
+        is_open = bool(not_run) or any(one.is_interrupted for one in results)
+        invalid = why_invalid(results, self.max_errors)
+        comparison, why_not_compared = None, ""
+        gates = [self._decided(gate, results, is_open=is_open, is_valid=not invalid) for gate in self.plain]
+        if self.baseline is not None:
+            if not is_open:
+                comparison, why_not_compared = self.baseline.compared(results, epoch)
+            gates.append(self._against_baseline(self.baseline, comparison, is_open=is_open))
+        allows_errors = self.max_errors is not None and not invalid
+        return RunVerdict(
+            invalid=invalid,
+            gates=gates,
+            comparison=comparison,
+            why_not_compared=why_not_compared,
+            allows_errors=allows_errors,
+            fails=any(map(self._fails, gates))
+            or any(not allows_errors if one.is_error else not (one.solved or gates) for one in results),
+        )
+
+    def _decided(
+        self, gate: Gate, results: Sequence[TrialResult], *, is_open: bool, is_valid: bool
+    ) -> GateVerdict:
+        if is_open:
+            return GateVerdict.because(OPEN, gate.why_open)
+        return GateVerdict.because(*(gate.decide(results) if is_valid else (CANNOT_TELL, FIGURES_INVALID)))
+
+    def _against_baseline(
+        self, gate: BaselineGate, comparison: Comparison | None, *, is_open: bool
+    ) -> GateVerdict:
+        if is_open:
+            return GateVerdict.because(OPEN, NOT_ALL_ENDED)
+        if comparison is None:
+            return GateVerdict.because(FAILED, NOTHING_COMPARED)
+        return GateVerdict(*gate.decide(comparison))
+
+    def _fails(self, gate: GateVerdict) -> bool:
+        """Whether the run fails by the gate."""
+        must_tell = self.baseline is not None and self.baseline.must_tell
+        return gate.word in (FAILED, OPEN) or (must_tell and gate.word == CANNOT_TELL)

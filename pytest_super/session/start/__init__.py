@@ -1,0 +1,1 @@
+"""Decides what a run will do before its first trial: items, what it goes on from, what it refuses."""

@@ -1,0 +1,95 @@
+"""Task files as pytest modules and tasks as pytest functions.
+
+The arguments of `run_task` are fixtures, so a conftest can override them.
+"""
+
+from __future__ import annotations
+
+import types
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from pytest_super.errors import SuperError
+from pytest_super.model.completion import Model
+from pytest_super.session.private_pytest import fixture_closure
+from pytest_super.session.run import RUN
+from pytest_super.session.start.papers import items_of
+from pytest_super.session.trial.item import TaskItem
+from pytest_super.session.trial.scoring import refuse_late_metrics
+from pytest_super.store.results import epoch_name
+from pytest_super.tasks.loading import load_tasks, refuse_known_ids
+from pytest_super.tasks.task import Task
+from pytest_super.trial.budget import Budget
+from pytest_super.words import printable
+
+if TYPE_CHECKING:
+    from pytest_super.kernel.client import Kernel
+    from pytest_super.trial.agent_run import Agent
+
+TASK_PLACES = pytest.StashKey[dict[str, str]]()
+STATED: pytest.StashKey[list[Task]] = pytest.StashKey()
+"""The tasks of the collected files; papers are whole, also those without an item."""
+FIXTURE_CLOSURES = pytest.StashKey[dict[pytest.Collector | None, Any]]()
+
+
+def run_task(
+    request: pytest.FixtureRequest,
+    super_task: Task,
+    super_agent: Agent,
+    super_budget: Budget,
+    super_model: Model | None,
+    super_kernel: Kernel,
+    super_make_kernel: Callable[[], Kernel],
+) -> None:
+    """The body of a task item.
+
+    The agent comes first, because it can skip the task before anything is started. The model comes before the
+    kernel, so that its gateway starts while the sandbox does.
+    """
+    from pytest_super.session.trial.runner import run_trial
+
+    run_trial(
+        request.node, super_task, super_agent, super_budget, super_model, super_kernel, super_make_kernel
+    )
+
+
+class TaskFile(pytest.Module):
+    """A `*.task.yaml` file."""
+
+    def _getobj(self) -> types.ModuleType:
+        # Pytest would import the file as Python code.
+        return types.ModuleType(self.path.stem)
+
+    def collect(self) -> Iterator[TaskItem]:
+        try:
+            refuse_late_metrics(self.config)
+            stated = load_tasks(self.path, shown=self.nodeid)
+            self.config.stash.setdefault(STATED, []).extend(stated)
+            tasks = [item for task in stated for item in items_of(task, self.config, self.path)]
+            refuse_known_ids(tasks, self.session.stash.setdefault(TASK_PLACES, {}), self.nodeid)
+        except SuperError as error:
+            raise self.CollectError(printable(str(error))) from None
+        for epoch in range(1, self.config.stash[RUN].settings.epochs.most + 1):
+            for task in tasks:
+                name = epoch_name(task.id, epoch)
+                yield self.make_item(name, task, epoch)
+
+    def make_item(self, name: str, task: Task, epoch: int) -> TaskItem:
+        """Make an item that shares the fixture closure of the first item of its folder.
+
+        All items of a folder see the same fixtures, and computing the closure for each is expensive. Pytest
+        shares it in the same way among the items of a parametrized test.
+        """
+        closures = self.session.stash.setdefault(FIXTURE_CLOSURES, {})
+        item = TaskItem.from_parent(
+            self,
+            name=name,
+            callobj=run_task,
+            fixtureinfo=closures.get(self.parent),
+            task=task,
+            epoch=epoch,
+        )
+        closures[self.parent] = fixture_closure(item)
+        return item

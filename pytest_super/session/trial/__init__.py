@@ -1,0 +1,1 @@
+"""Runs one item: its sandbox, its trial, its grade, its reported outcome."""

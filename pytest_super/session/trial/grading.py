@@ -1,0 +1,146 @@
+"""Grades the trial of a task that has a grader, in a second sandbox or in the agent's."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from time import monotonic
+from typing import Any
+
+from pytest_super.functions.source import SourceError
+from pytest_super.grading.changed_code import ChangedCode, Original, changed_code, originals_in
+from pytest_super.grading.collected import (
+    Collected,
+    CollectionError,
+    Files,
+    changed_elsewhere,
+    collect,
+    files_below_workdir,
+    paths_of,
+    read_collected,
+)
+from pytest_super.grading.grader import Grader
+from pytest_super.kernel.client import Kernel
+from pytest_super.metrics.evidence import GradedValue
+from pytest_super.session.trial.item import ReadyKernel, TaskItem
+from pytest_super.session.trial.kernels import first_ready
+from pytest_super.session.trial.masked_code import Splice
+from pytest_super.tasks.grade import SAME, Grade
+from pytest_super.tasks.task import Task
+
+COLLECTED, LOG = "collected.tar", "grading.log"
+# Of an item of a paper: what is graded instead of the collected files, and the log of these.
+SPLICED, WHOLE_FILE_LOG = "spliced.tar", "whole_file.log"
+
+
+@dataclass(frozen=True, kw_only=True)
+class TrialGrade:
+    """The work of the grader on one trial."""
+
+    values: list[GradedValue] = field(default_factory=list)
+    changed: list[str] | None = None
+    """Files that were changed but not collected; None if that is not known."""
+    code: list[ChangedCode] | None = None
+    """The Python files that were graded and that the agent has changed; None if that is not known."""
+    where: str = ""
+    seconds: float = 0.0
+    whole_file: list[GradedValue] | None = None
+    """The values with the whole files of an item of a paper, as the agent left them; None if the splice is
+    alike, and without one."""
+    splice: Splice | None = None
+    """Of an item of a paper."""
+
+
+def grade_trial(item: TaskItem, task: Task, grade: Grade, kernel: Kernel) -> TrialGrade:
+    """Grade what the agent has left in the sandbox of `kernel`. Raises InfrastructureError."""
+    began = monotonic()
+    folder = item.open_folder()
+    folder.activity.begin("grading")
+    grader = grader_of(item, task, grade, folder.path / LOG)
+    values: list[GradedValue] = []
+    changed = code = whole_file = splice = None
+    if grade.where == SAME:
+        values = grader.grade(kernel, None)
+    else:
+        try:
+            paths = paths_of(grade, item.provided or "")
+            collected = collect(kernel, paths, folder.path / COLLECTED)
+            graded, splice = what_is_graded(item, collected, folder.path / SPLICED)
+        except (CollectionError, SourceError) as error:
+            values = grader.failed(str(error))
+        else:
+            with second_kernel(item, task, grade) as second:
+                before = files_below_workdir(second)
+                changed = changed_elsewhere(collected, before)
+                originals = originals_of(item, second, collected, before)
+                code = None if originals is None else changed_code(graded.archive, originals)
+                values = grader.grade(second, graded)
+            if splice is not None and not splice.is_alike:
+                whole_file = grade_collected(item, grade, collected, folder.path / WHOLE_FILE_LOG)
+    return TrialGrade(
+        values=values,
+        changed=changed,
+        code=code,
+        where=grade.where,
+        seconds=round(monotonic() - began, 3),
+        whole_file=whole_file,
+        splice=splice,
+    )
+
+
+def what_is_graded(item: TaskItem, collected: Collected, archive: Path) -> tuple[Collected, Splice | None]:
+    """The collected files; for an item of a paper the original ones with the agent's bodies.
+
+    Raises SourceError for what the agent did wrong, and InfrastructureError.
+    """
+    if (code := item.paper_code) is None:
+        return collected, None
+    splice = code.write_spliced(collected.archive, archive)
+    return read_collected(archive), splice
+
+
+def originals_of(
+    item: TaskItem, kernel: Kernel, collected: Collected, before: Files | None
+) -> dict[str, Original] | None:
+    """The Python files before the agent that are graded as the agent has changed them."""
+    code = item.paper_code
+    return originals_in(kernel, collected, before) if code is None else code.originals()
+
+
+def grade_collected(item: TaskItem, grade: Grade, collected: Collected, log: Path) -> list[GradedValue]:
+    """Grade other files as if they had been collected. Raises InfrastructureError."""
+    with second_kernel(item, item.task, grade) as kernel:
+        return grader_of(item, item.task, grade, log).grade(kernel, collected)
+
+
+def grader_of(item: TaskItem, task: Task, grade: Grade, log: Path) -> Grader:
+    base = item.provided or ""
+    return Grader(grade, task_folder=task.folder, base=base, log=log)
+
+
+def second_kernel(item: TaskItem, task: Task, grade: Grade) -> AbstractContextManager[Kernel]:
+    """A kernel in a sandbox that starts as the agent's did, with what the grader requires instead."""
+    return after_prefix(first_ready(item, for_grader(task, grade), item.paper_code, for_grader=True))
+
+
+@contextmanager
+def after_prefix(ready: ReadyKernel) -> Iterator[Kernel]:
+    """The kernel after the steps of its prefix, as the agent got it. It is closed in the end."""
+    try:
+        for _ in ready.prefix.steps(ready.kernel):
+            pass
+        if ready.code is not None:
+            ready.code.put(ready.kernel)
+        yield ready.kernel
+    finally:
+        ready.close()
+
+
+def for_grader(task: Task, grade: Grade) -> Task:
+    """The task with the sandbox of its grader."""
+    if grade.sandbox is None:
+        return task
+    stated: dict[str, Any] = {name: getattr(grade.sandbox, name) for name in grade.sandbox.model_fields_set}
+    return task.model_copy(update={"sandbox": task.sandbox.model_copy(update=stated)})

@@ -1,0 +1,279 @@
+"""Runs the trial of an item, stores its result, and fails the item if the task is not solved."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from time import monotonic
+from typing import Any
+
+import pytest
+
+from pytest_super.agents.reflexion import Reflecting
+from pytest_super.errors import InfrastructureError
+from pytest_super.integrity.deciding import DecidingFiles, deciding_files, time_inside
+from pytest_super.kernel.client import Kernel
+from pytest_super.kernel.sandbox import DEFAULT_MEMORY, default_exceeded
+from pytest_super.metrics.matching.landmark_matcher import LandmarkMatcher
+from pytest_super.model.completion import Model, ModelError
+from pytest_super.report.notebook import write_notebook
+from pytest_super.report.text import outcome_of
+from pytest_super.session.run import RUN
+from pytest_super.session.trial.ended_trial import EndedTrial
+from pytest_super.session.trial.grading import TrialGrade, grade_trial
+from pytest_super.session.trial.item import RESULT, TaskItem, Unsolved
+from pytest_super.session.trial.reported_outcome import stop_if_final
+from pytest_super.snapshots.prefix import Prefix
+from pytest_super.store.results import TrialResult
+from pytest_super.store.trajectory import Step, now
+from pytest_super.tasks.paper_item import PaperItem
+from pytest_super.tasks.public_task import public_part
+from pytest_super.tasks.task import Task
+from pytest_super.trial.agent_run import Agent, run_agent
+from pytest_super.trial.budget import Budget
+from pytest_super.trial.entrypoint import EntrypointScript
+from pytest_super.trial.trial import Trial
+from pytest_super.words import words_of
+
+# How long the end of a trial waits for model calls that the agent has abandoned.
+UNDER_WAY_SECONDS = 30.0
+
+
+def run_trial(
+    item: TaskItem,
+    task: Task,
+    agent: Agent,
+    budget: Budget,
+    model: Model | None,
+    kernel: Kernel,
+    make_kernel: Callable[[], Kernel],
+) -> None:
+    """Run the trial of `item`, and store its result if the disk allows it.
+
+    Raises Unsolved, or the exception that ended the trial from outside.
+    """
+    runner = TrialRunner(item, task, budget, model, kernel)
+    cause = runner.run(agent, make_kernel)
+    try:
+        result = runner.result(cause)
+        if not (cause or result.solved) and (cause := runner.lack_of_memory()):
+            result = runner.result(cause)
+        runner.store(result)
+        item.ihook.pytest_super_trial_finished(item=item, result=result)
+    # The last two are not subclasses of Exception.
+    except (Exception, pytest.fail.Exception, pytest.skip.Exception) as error:
+        cause = cause or failure(error)
+        result = runner.result(cause)
+        # On a full disk the report still carries the result to the controller.
+        with suppress(InfrastructureError):
+            runner.store(result)
+    item.stash[RESULT] = result
+    stop_if_final(item, cause)
+    if cause is not None:
+        raise cause
+    if not result.solved:
+        raise Unsolved(outcome_of(result))
+
+
+class TrialRunner:
+    """Runs one trial in one or several attempts, and stores its result."""
+
+    def __init__(
+        self, item: TaskItem, task: Task, budget: Budget, model: Model | None, kernel: Kernel
+    ) -> None:
+        self.item = item
+        self.folder = item.open_folder()
+        self.task = task
+        self.budget = budget
+        self.landmarks = LandmarkMatcher(task.landmarks)
+        self.stop_reason = "interrupted"
+        self.graded = TrialGrade()
+        self.since: float | None = None
+        """When the agent began, by the sandbox's clock."""
+        self.files: DecidingFiles | None = None
+        self.started, self.began = now(), monotonic()
+        self.trial = self.new_trial(model, kernel)
+
+    def run(self, agent: Agent, make_kernel: Callable[[], Kernel]) -> BaseException | None:
+        """Run all attempts, and grade the last. Returns the exception that ended the trial from outside."""
+        try:
+            self.run_until_timeout(agent, make_kernel)
+            self.look_at_files()
+            self.grade()
+        except BaseException as error:
+            return error
+        return None
+
+    def run_until_timeout(self, agent: Agent, make_kernel: Callable[[], Kernel]) -> None:
+        try:
+            self.run_attempts(agent, make_kernel)
+        except BaseException as error:
+            if not is_timeout(error):
+                raise
+            self.stop_reason = "timeout"
+
+    def run_attempts(self, agent: Agent, make_kernel: Callable[[], Kernel]) -> None:
+        """Run attempts, up to --super-attempts, until the agent submits or a budget is spent.
+
+        Each attempt can use its share of the tokens and those that earlier ones left.
+        """
+        attempts = self.item.config.stash[RUN].settings.attempts
+        failed: list[Step] = []
+        self.run_attempt(agent, 1 / attempts)
+        for number in range(2, attempts + 1):
+            if not self.can_try_again():
+                break
+            # Saves the compute time of the kernel that `make_kernel` closes.
+            self.budget.stop_metering()
+            # An attempt can end before its first step; then the plan is made from the one before it.
+            failed = self.trial.history or failed
+            self.trial = self.new_trial(self.trial.model, make_kernel(), self.trial.all_steps)
+            self.run_attempt(Reflecting(agent, failed), number / attempts)
+
+    def new_trial(self, model: Model | None, kernel: Kernel, before: Sequence[Step] = ()) -> Trial:
+        """The trial of one attempt. `before` contains the steps of earlier attempts."""
+        trial = Trial(
+            public_part(self.task, self.item.provided),
+            kernel=kernel,
+            budget=self.budget,
+            landmarks=self.landmarks,
+            record=self.record,
+            model=model,
+            before=before,
+        )
+        trial.doing = self.folder.activity.doing
+        return trial
+
+    def record(self, step: Step) -> None:
+        self.folder.write_step(step)
+        self.folder.activity.change()
+        self.item.ihook.pytest_super_step(item=self.item, step=step)
+
+    def run_attempt(self, agent: Agent, portion: float) -> None:
+        """Run one attempt. By its end, `portion` of the tokens can be used. Raises what ends the trial."""
+        kernel = self.trial.kernel
+        self.budget.allow(portion)
+        self.run_prefix(kernel)
+        self.since = time_inside(kernel)
+        self.trial.script = self.entrypoint_script(kernel)
+        self.trial.compute_limit.start()
+        self.folder.activity.begin("agent", self.used)
+        try:
+            self.stop_reason = run_agent(agent, self.trial, is_from_outside)
+        except BaseException as error:
+            self.charge_usage(0.0 if is_from_outside(error) else UNDER_WAY_SECONDS)
+            raise
+        # A call during which the wall limit was reached can take much longer than that.
+        self.charge_usage(0.0 if self.budget.spent() == "wall" else UNDER_WAY_SECONDS)
+        self.raise_outage()
+
+    def look_at_files(self) -> None:
+        """This comes before the grader, whose own files are not the agent's."""
+        if self.since is not None:
+            self.files = deciding_files(self.trial.kernel, self.since)
+
+    def grade(self) -> None:
+        """What the grader takes is not the agent's. Raises InfrastructureError."""
+        if self.task.grade is not None:
+            self.trial.compute_limit.end()
+            self.graded = grade_trial(self.item, self.task, self.task.grade, self.trial.kernel)
+
+    def entrypoint_script(self, kernel: Kernel) -> EntrypointScript | None:
+        entrypoint = self.task.entrypoint
+        if entrypoint is None:
+            return None
+        return EntrypointScript(kernel, entrypoint.path, self.item.provided)
+
+    def charge_usage(self, timeout: float) -> None:
+        """Charge by the model's ledger, which includes calls whose answer the agent did not get."""
+        booked_usage = getattr(self.trial.model, "booked_usage", None)
+        if booked_usage is not None and (usage := booked_usage(timeout)) is not None:
+            self.budget.charge_usage(usage)
+        self.budget.update_waited()
+
+    def raise_outage(self) -> None:
+        """Raises ModelError if the wall limit ended the trial because the model did not answer."""
+        outage = getattr(self.trial.model, "outage", None)
+        if outage is not None and self.stop_reason == "wall" and (why := outage()):
+            raise ModelError(f"the model did not answer until the wall limit: {why}")
+
+    def can_try_again(self) -> bool:
+        # Otherwise the spent share of the last attempt would count as a spent budget.
+        self.budget.allow(1.0)
+        return not self.trial.submitted and self.budget.spent() is None
+
+    def run_prefix(self, kernel: Kernel) -> None:
+        """Run the pre-executed steps. A timeout raises InfrastructureError: it is not the agent's fault."""
+        try:
+            self.begin_pre_executed(1)
+            # A kernel from a project's own fixture has run none of its steps.
+            prefix = self.item.ready.prefix if self.item.ready else Prefix(self.task)
+            for step in prefix.steps(kernel):
+                self.trial.add_pre_executed(step)
+                self.begin_pre_executed(step.number + (not step.is_running))
+            self.put_code(kernel)
+        except pytest.fail.Exception as error:
+            raise InfrastructureError(f"the pre-executed steps did not end in time: {error}") from error
+
+    def put_code(self, kernel: Kernel) -> None:
+        """Put the files of an item of a paper in place. Raises InfrastructureError."""
+        if (code := self.item.paper_code) is not None:
+            code.put(kernel)
+        elif isinstance(self.task, PaperItem):
+            raise InfrastructureError("an item of a paper needs the kernel that this plugin makes")
+
+    def begin_pre_executed(self, number: int) -> None:
+        if number <= (all_steps := len(self.task.pre_execute)):
+            self.folder.activity.begin(f"pre-executed step {number} of {all_steps}")
+
+    def used(self) -> dict[str, Any]:
+        """What is shown of the trial while it runs."""
+        budget, steps = self.budget, self.trial.history
+        return {
+            "step": budget.steps + 1,
+            "repeats": steps[-1].repeats if steps else 0,
+            "tokens": budget.prompt_tokens + budget.completion_tokens,
+            "cost_usd": budget.cost_usd,
+        }
+
+    def result(self, cause: BaseException | None) -> TrialResult:
+        """The trial's result. Raises what a metric of the project raises."""
+        ended = EndedTrial(
+            item=self.item,
+            task=self.task,
+            trial=self.trial,
+            landmarks=self.landmarks.landmarks,
+            graded=self.graded,
+            files=self.files,
+            stop_reason=self.stop_reason,
+            started=self.started,
+            wall_seconds=round(monotonic() - self.began, 3),
+        )
+        return ended.result(cause)
+
+    def lack_of_memory(self) -> InfrastructureError | None:
+        """Why a miss is not the agent's: a process needed more memory than our default."""
+        if self.task.sandbox.memory is None and self.trial.kernel.memory_kills:
+            return default_exceeded("memory", DEFAULT_MEMORY)
+        return None
+
+    def store(self, result: TrialResult) -> None:
+        """Raises InfrastructureError."""
+        self.folder.write_result(result)
+        write_notebook(self.folder.path, self.task, result, self.trial.all_steps)
+        self.folder.close()
+
+
+def is_timeout(error: BaseException) -> bool:
+    """Whether pytest-timeout raised the error: its signal method fails the test with this message."""
+    return isinstance(error, pytest.fail.Exception) and str(error).startswith("Timeout")
+
+
+def is_from_outside(error: BaseException) -> bool:
+    """Whether the error is an interrupt or a timeout, which end more than the agent's code."""
+    return isinstance(error, KeyboardInterrupt) or is_timeout(error)
+
+
+def failure(error: BaseException) -> Exception:
+    """The error of a hook that raised after the trial; `pytest.fail` and `pytest.skip` are errors there."""
+    return error if isinstance(error, Exception) else InfrastructureError(words_of(error))
