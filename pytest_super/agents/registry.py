@@ -25,7 +25,8 @@ if TYPE_CHECKING:
     from pytest_super.tasks.task import Task
     from pytest_super.trial.agent_run import Agent
 
-    Factory = Callable[[Task, "AgentSettings"], Agent]
+
+Factory = Callable[["Task", "AgentSettings"], "Agent"]
 
 
 # The entry-point group in which packages offer agents.

@@ -24,8 +24,9 @@ if TYPE_CHECKING:
 
     from pytest_super.tasks.grade import Check, GradedCommand, RegexValue
 
-    Read = Callable[[str], bytes]
-    """Reads a file of the grader's sandbox. Raises OSError."""
+
+Read = Callable[[str], bytes]
+"""Reads a file of the grader's sandbox. Raises OSError."""
 
 # Of a JSON file, each of which takes up to 100 bytes of memory.
 MOST_VALUES = 500_000

@@ -23,8 +23,9 @@ from pytest_super.model.protocols.protocol import END_MARK, Body, Event, StreamE
 if TYPE_CHECKING:
     from pytest_super.model.provider import Relay
 
-    Source = AbstractAsyncContextManager[AsyncIterator[list[Event]]]
-    """The events of one answer, those that came together in one list."""
+
+Source = AbstractAsyncContextManager[AsyncIterator[list[Event]]]
+"""The events of one answer, those that came together in one list."""
 
 # Two events of an answer come this far apart at most, by default: what is silent for longer is dead. Before
 # the first part of an answer, models think, and many send nothing meanwhile.

@@ -14,8 +14,9 @@ if TYPE_CHECKING:
     from pytest_super.kernel.files import SandboxFiles
     from pytest_super.trial.trial import Trial
 
-    ReadFile = Callable[[str, int], bytes]
-    """Like `SandboxFiles.read`: takes a path and the most bytes to read. Raises OSError."""
+
+ReadFile = Callable[[str, int], bytes]
+"""Like `SandboxFiles.read`: takes a path and the most bytes to read. Raises OSError."""
 
 # A message is read from its end, where its answer is.
 LONGEST_MESSAGE = 50_000

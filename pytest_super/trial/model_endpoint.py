@@ -30,8 +30,9 @@ from pytest_super.trial.model_replies import (
 if TYPE_CHECKING:
     from pytest_super.trial.budget import Budget
 
-    OnCall = Callable[[dict[str, Any], Usage, str], None]
-    """Gets an exchange (see model.protocols.exchange), its usage, and when it began."""
+
+OnCall = Callable[[dict[str, Any], Usage, str], None]
+"""Gets an exchange (see model.protocols.exchange), its usage, and when it began."""
 
 # Refused requests and removed tools shown in the trajectory: how many, and the characters of each.
 MOST_NAMED, LONGEST_NAMED = 5, 100

@@ -29,8 +29,9 @@ if TYPE_CHECKING:
     from pytest_super.trial.budget import Budget
     from pytest_super.trial.entrypoint import EntrypointScript
 
-    Tool = Callable[[SandboxFiles], tuple[str, str]]
-    """Works on the sandbox's files. Returns the observation, and `ok` or `error`."""
+
+Tool = Callable[["SandboxFiles"], tuple[str, str]]
+"""Works on the sandbox's files. Returns the observation, and `ok` or `error`."""
 
 
 class Trial:

@@ -28,7 +28,8 @@ if TYPE_CHECKING:
     from pytest_super.authoring.rescore.trials import Figures, StoredTrial
     from pytest_super.tasks.task import Repository, Task
 
-    Regrader: TypeAlias = Callable[[StoredTrial, Task], Regraded | None]
+
+Regrader: TypeAlias = Callable[["StoredTrial", "Task"], "Regraded | None"]
 
 NOT_REPRODUCED = "the stored figure does not follow from the stored steps and this task"
 CRASH = "the published code raises an error on this trial"

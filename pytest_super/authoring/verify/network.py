@@ -22,7 +22,8 @@ from pytest_super.tasks.solution import read_solution
 if TYPE_CHECKING:
     from pytest_super.tasks.task import Repository, Task
 
-    ReadVersions = Callable[[Repository, Path], Sequence[Text]]
+
+ReadVersions = Callable[["Repository", Path], Sequence[Text]]
 
 # A text has the solution if it has this portion of its lines, and so many of them.
 PORTION, FEWEST_LINES = 0.5, 3

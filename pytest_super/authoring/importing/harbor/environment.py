@@ -18,8 +18,9 @@ from pytest_super.kernel.providers.docker.image import LAYER, recipe
 if TYPE_CHECKING:
     from pytest_super.authoring.importing.harbor.settings import TaskSettings
 
-    BuiltWorkdir = Callable[["HarborImage"], str | None]
-    """The working directory of an image, which it builds; None if no image is built."""
+
+BuiltWorkdir = Callable[["HarborImage"], str | None]
+"""The working directory of an image, which it builds; None if no image is built."""
 
 DOCKERFILE = "Dockerfile"
 COMPOSE = ("docker-compose.yaml", "docker-compose.yml", "compose.yaml", "compose.yml")
