@@ -28,7 +28,7 @@ from pytest_super.authoring.verify.outcome import are_different
 from pytest_super.authoring.verify.papers.failures import failures_of
 from pytest_super.authoring.verify.papers.runs import UNCOMPILED, Originals, Runs, Trial, read_originals
 from pytest_super.errors import SuperError
-from pytest_super.functions.side_effects import side_effects
+from pytest_super.functions.uses import side_effects
 from pytest_super.grading.grader import heading, last_lines
 from pytest_super.kernel.providers.unpacked_image import is_folder
 from pytest_super.report.live_command import LiveCommand

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from pytest_super.authoring.importing.autoexperiment.paper import DATASET, paper_files
-from pytest_super.authoring.importing.autoexperiment.report import PaperReport, report_lines
+from pytest_super.authoring.importing.autoexperiment.records import PaperReport, report_lines
 from pytest_super.authoring.importing.store import changes_of, write_files
 from pytest_super.errors import SuperError
 from pytest_super.tasks.loading import load_tasks
@@ -20,8 +20,8 @@ PAPERS = "dataset/MLRC"
 PARTS = ("functions.jsonl", "experiments.jsonl", "code", "paper.txt")
 RECORD = "autoexperiment.import.json"
 TRY_LINE = (
-    "No code was run, so experiments can need more than their commands show: --try 30 runs each of them for "
-    "at most 30 s in a sandbox, and names what is missing"
+    "No code was run. Experiments can lack files, modules or programs: --try 30 runs each of them for at "
+    "most 30 s in a sandbox, and names what is missing"
 )
 
 

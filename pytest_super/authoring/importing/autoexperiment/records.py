@@ -1,19 +1,18 @@
-"""The published records of functions and experiments, in the forms of both snapshots of the repository."""
+"""The published records of functions and experiments, and the report on what an import uses of them."""
 
 from __future__ import annotations
 
 import csv
 import io
 import re
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
-from pytest_super.authoring.importing.autoexperiment.report import PaperReport
 from pytest_super.authoring.rows import Row, content_of, read_rows
 from pytest_super.tasks.paper import FUNCTION_ID
-from pytest_super.words import named
+from pytest_super.words import counted, named
 
 Fields = dict[str, Any]
 TABLE, OWN = "mlrc_exps.csv", "experiments.jsonl"
@@ -29,7 +28,6 @@ class FunctionRecord:
     name: str
     """Without its class."""
     header_line: int | None
-    line_start: int | None
     line_end: int | None
     passage: str
     description: str
@@ -66,6 +64,57 @@ class Records(Generic[Record]):
 
     by_id: dict[str, Record]
     ids: frozenset[str]
+
+
+@dataclass
+class PaperReport:
+    """The remarks on one paper, in the order of its records."""
+
+    paper: str
+    used: dict[str, int] = field(default_factory=dict)
+    """How many functions and experiments its task has; empty if it has no task."""
+    recorded: dict[str, int] = field(default_factory=dict)
+    """How many its files record, also in lines that cannot be used."""
+    guessed: int = 0
+    """How many values are found by a guessed pattern."""
+    left_out: int = 0
+    remarks: dict[str, list[str]] = field(default_factory=dict)
+    """The places of each remark."""
+
+    def note(self, place: str, text: str) -> None:
+        self.remarks.setdefault(text, []).append(place)
+
+    def leave_out(self, place: str, why: str) -> None:
+        self.left_out += 1
+        self.note(place, f"left out: {why}")
+
+    def refuse(self, why: str) -> None:
+        """The paper has no task, for these reasons, one a line."""
+        self.left_out += 1
+        self.used = {}
+        for line in why.splitlines():
+            self.note("no task", line)
+
+
+def report_lines(report: PaperReport) -> Iterator[str]:
+    figures = [
+        f"{report.used.get(what, 0)} of {counted(count, what)}" for what, count in report.recorded.items()
+    ]
+    yield f"{report.paper}: {', '.join(figures) or 'nothing'} imported"
+    yield from remark_lines(report)
+
+
+def remark_lines(report: PaperReport) -> Iterator[str]:
+    return (f"  {joined(places)}: {remark}" for remark, places in report.remarks.items())
+
+
+def joined(places: Sequence[str]) -> str:
+    """`experiments 1, 2` for `experiment 1` and `experiment 2`."""
+    places = list(dict.fromkeys(places))
+    what = places[0].partition(" ")[0]
+    if len(places) == 1 or not all(place.startswith(f"{what} ") for place in places):
+        return ", ".join(places)
+    return f"{what}s {', '.join(place.partition(' ')[2] for place in places)}"
 
 
 def read_functions(folder: Path, report: PaperReport) -> Records[FunctionRecord]:
@@ -122,7 +171,6 @@ def function_record(fields: Fields) -> FunctionRecord:
         file=required_text(fields, "file"),
         name=required_text(fields, "name"),
         header_line=line_number(fields.get("header_line")),
-        line_start=line_number(fields.get("line_start")),
         line_end=line_number(fields.get("line_end")),
         passage=optional_text(fields, "relevant_paper"),
         description=optional_text(fields, "description"),

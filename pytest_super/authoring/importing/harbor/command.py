@@ -12,8 +12,7 @@ from collections.abc import Container, Iterable, Iterator
 from pathlib import Path
 from subprocess import PIPE, STDOUT
 
-from pytest_super.authoring.importing.harbor.environment import DOCKERFILE, HarborImage
-from pytest_super.authoring.importing.harbor.settings import Unusable
+from pytest_super.authoring.importing.harbor.environment import DOCKERFILE, HarborImage, Unusable
 from pytest_super.authoring.importing.harbor.task import SETTINGS, HarborTask, place_of, read_task
 from pytest_super.authoring.importing.store import changes_of, write_files
 from pytest_super.authoring.task_text import task_text
