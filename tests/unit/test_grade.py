@@ -282,14 +282,6 @@ def test_what_cannot_be_read_is_wrong_and_says_why(
     assert reason(check, content).startswith(why)
 
 
-def test_a_file_that_is_missing_is_wrong() -> None:
-    def missing(path: str) -> bytes:
-        raise FileNotFoundError(2, "No such file or directory", path)
-
-    (value,) = values_of_check(Check.model_validate({"number": "n"}), CommandRun(exit_code=0), missing)
-    assert value.why == "n cannot be read: No such file or directory"
-
-
 @pytest.mark.parametrize(
     ("pointer", "found"),
     [("", '{"a/b": {"m~n": [7]}}'), ("/a~1b/m~0n/0", "7"), ("/a~1b", '{"m~n": [7]}')],

@@ -674,22 +674,3 @@ def test_gold_solves_an_imported_paper_and_a_stub_does_not(
     gold.assert_outcomes(passed=4)
     stub = project.runpytest_subprocess("--super-agent=agents:Nothing", "--super-n=1,3", "out")
     stub.assert_outcomes(failed=4)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    ("result", "why"),
-    [
-        ('{"fairness": 0.3333}', "*what the command printed has no match*"),
-        # Not the values of `II-F2`, nor the number on the line after `nan`.
-    ],
-)
-def test_a_wrong_guess_is_seen_in_a_run_of_gold(
-    checkout: Checkout, project: pytest.Pytester, result: str, why: str
-) -> None:
-    code = CODE + '    print("broken: nan")\n    print(0.5)\n'
-    checkout.paper([GINI], [experiment(0, "0", result)], code=code)
-    assert checkout.run() == 0
-    gold = project.runpytest_subprocess("--super-agent=gold", "out")
-    gold.assert_outcomes(failed=1)
-    gold.stdout.fnmatch_lines(f"missed{why}")

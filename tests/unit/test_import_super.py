@@ -11,14 +11,12 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from pytest_super.agents.history import content_text, history_text
+from pytest_super.agents.history import content_text
 from pytest_super.cli import main
 from pytest_super.store.trajectory import Action
 from pytest_super.tasks.loading import load_tasks
 from pytest_super.tasks.task import Task
-from pytest_super.testing import FakeKernel
 from pytest_super.trial.editing import edit as edit_bytes
-from pytest_super.trial.prefix import pre_execute
 
 if TYPE_CHECKING:
     from pytest_httpserver import HTTPServer
@@ -158,20 +156,6 @@ def test_a_published_edit_of_a_prefix_is_shown_to_agents_as_it_is_published(data
     assert step.edit is not None
     stored = Action(type="edit", content=json.dumps(step.edit.model_dump()))
     assert content_text(stored) == content
-
-
-def test_blank_lines_at_the_end_of_a_published_edit_are_shown_but_not_written_as_in_the_published_runs(
-    data: Data,
-) -> None:
-    content = "run.py\n<<<BEFORE_EDIT>>>\nx = 1\n<<<AFTER_EDIT>>>\nx = 2\n\n"
-    task = data.task(
-        "masked", MASKED | {"pre_execute_cells": [json.dumps({"type": "edit", "content": content})]}
-    )
-    kernel = FakeKernel()
-    kernel.files.write("run.py", b"x = 1\ny = 3\n")
-    steps = list(pre_execute(task, kernel))  # type: ignore[arg-type]
-    assert f"<content>\n{content}\n</content>" in history_text(steps, fenced=True)
-    assert kernel.files.read("run.py") == b"x = 2\ny = 3\n"
 
 
 def test_a_row_with_the_id_of_an_earlier_one_gets_an_id_from_its_content(data: Data) -> None:
@@ -413,12 +397,6 @@ def test_a_file_that_is_not_of_the_form_is_refused_by_line(data: Data, text: str
     assert data.run("expert") == 1
     assert all(part in data.err for part in error)
     assert not data.output.exists()
-
-
-def test_a_line_separator_inside_a_text_ends_no_row(data: Data) -> None:
-    data.write_text("expert", json.dumps(EXPERT | {"query": "a\u2028b\x85c"}, ensure_ascii=False) + "\n")
-    assert data.run("expert") == 0
-    assert data.tasks()["galore"].query == "a\u2028b\x85c"
 
 
 def test_a_source_is_the_folder_of_the_data_set_or_a_file_of_the_set(data: Data) -> None:

@@ -60,8 +60,9 @@ def paper_files(folder: Path, report: PaperReport) -> dict[str, str | Path]:
         **({"paper": {"file": f"{paper_id}.txt"}} if text else {}),
         **functions_and_experiments(folder, code, report),
     }
+    copied = {f"{paper_id}/{name}": path for name, path in code.files.items()}
     files: dict[str, str | Path] = {f"{paper_id}{TASK_SUFFIX}": valid_text(task)}
-    return {**files, **({f"{paper_id}.txt": text} if text else {}), **dict(copied(code, paper_id))}
+    return {**files, **({f"{paper_id}.txt": text} if text else {}), **copied}
 
 
 def require(folder: Path) -> None:
@@ -235,7 +236,3 @@ def is_left_out(path: Path) -> bool:
         or path.parts[-2:] == _WORKSPACE
         or path.match(TASK_FILES)
     )
-
-
-def copied(code: Code, folder: str) -> Iterator[tuple[str, Path]]:
-    return ((f"{folder}/{name}", path) for name, path in code.files.items())
