@@ -81,8 +81,6 @@ def def_line(text: str) -> int:
 
 
 GINI = function(0, "gini", def_line("def gini(values):"), relevant_paper="Inequality is $G$.")
-# `def update` of Counts is the last line with this text.
-COUNTS = function(1, "update", def_line("def update(self, values):"))
 GINI_VALUE = json.dumps({"II-F": [0.333333]})
 
 
