@@ -18,7 +18,7 @@ from pathlib import Path
 from rows import print_row
 
 from pytest_super.functions.definitions import definitions
-from pytest_super.functions.repository import mask_functions
+from pytest_super.functions.masking import masked_files, write_masked
 from pytest_super.functions.source import PythonSource, SourceError
 from pytest_super.functions.spans import parts_of
 
@@ -59,7 +59,7 @@ def main() -> None:
     for _ in range(rounds):
         with tempfile.TemporaryDirectory() as name:
             began = time.perf_counter()
-            mask_functions(folder, targets, output=Path(name, "masked"))
+            write_masked(folder, Path(name, "masked"), masked_files(folder, targets))
             ours.append(time.perf_counter() - began)
         began = time.perf_counter()
         parse_twice(folder, targets)

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from pathlib import PurePosixPath
 
 from pytest_super.agents.gold_functions import writing
-from pytest_super.functions.repository import masked_files
+from pytest_super.functions.masking import masked_files
 from pytest_super.sources import fetch
 from pytest_super.tasks.paper import MaskableFunction
 from pytest_super.tasks.paper_item import PaperItem

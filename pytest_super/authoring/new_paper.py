@@ -16,7 +16,6 @@ from pytest_super.authoring.importing.autoexperiment.tried import MISSING_MODULE
 from pytest_super.authoring.paper_proposals import (
     Values,
     candidates,
-    common,
     digests_of,
     printed_in,
     redactions,
@@ -28,7 +27,7 @@ from pytest_super.authoring.verify.outcome import are_different
 from pytest_super.authoring.verify.papers.failures import failures_of
 from pytest_super.authoring.verify.papers.runs import UNCOMPILED, Originals, Runs, Trial, read_originals
 from pytest_super.errors import SuperError
-from pytest_super.functions.side_effects import side_effects
+from pytest_super.functions.uses import side_effects
 from pytest_super.grading.grader import heading, last_lines
 from pytest_super.kernel.providers.unpacked_image import is_folder
 from pytest_super.report.live_command import LiveCommand
@@ -195,7 +194,8 @@ def ran_twice(one: Experiment, code: Originals, runs: Runs, regex: RegexValue) -
             hint = MISSING_PACKAGE.format(module=missing[1])
         raise SuperError(f"`{one.command}` fails with the original code: {failures[0].text}{hint}")
     found = [printed_in(regex, text) for text in texts]
-    values = common([run.numbers for run in found])
+    first, second = (run.numbers for run in found)
+    values = {name: [number, second[name]] for name, number in first.items() if name in second}
     if not values:
         but = last_lines(texts[0]) or "nothing at all"
         raise SuperError(f"`{one.command}` prints nothing that --pattern matches, but: {but}")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import posixpath
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -18,9 +18,8 @@ from pytest_super.authoring.verify.papers.variations import read
 from pytest_super.authoring.verify.texts import Text
 from pytest_super.errors import SuperError
 from pytest_super.functions.definitions import definitions
-from pytest_super.functions.masking import MaskedFunction, mask_file
+from pytest_super.functions.masking import MaskedFunction, mask_file, masked_files
 from pytest_super.functions.names import SEPARATOR
-from pytest_super.functions.repository import masked_files
 from pytest_super.functions.source import PythonSource, SourceError
 from pytest_super.grading.values import matches, named_values
 from pytest_super.metrics.distinctive import NUMBER, distinctive_values
@@ -122,11 +121,6 @@ def printed_in(regex: RegexValue, text: str) -> Printed:
     last = {name: as_number(one) if isinstance(one, str) else one for name, one in found}
     numbers = {name: value for name, value in last.items() if is_number(value)}
     return Printed(numbers, len(found) - len(last), has_block)
-
-
-def common(runs: Sequence[Mapping[str, float]]) -> Values:
-    """The values that all runs have."""
-    return {name: [one[name] for one in runs] for name in runs[0] if all(name in one for one in runs)}
 
 
 def tolerance_of(numbers: list[float]) -> tuple[str, float]:

@@ -8,11 +8,10 @@ from typing import Any
 
 from pytest_super.commands.json_file import write_json
 from pytest_super.errors import SuperError
-from pytest_super.functions.edits import Docstrings
 from pytest_super.functions.leaks import Leak, find_leaks, gold_of
-from pytest_super.functions.masking import MaskedFunction
+from pytest_super.functions.masking import MaskedFunction, masked_files, write_masked
 from pytest_super.functions.names import SEPARATOR
-from pytest_super.functions.repository import mask_functions
+from pytest_super.functions.stub import Docstrings
 from pytest_super.store.json_lines import read_json
 from pytest_super.words import counted, printable_line
 
@@ -60,7 +59,8 @@ def mask_folder(arguments: Namespace) -> int:
             "which overwrites the folder's own files"
         )
     docstrings = docstrings_of(arguments.docstring, arguments.descriptions)
-    masked = mask_functions(arguments.path, arguments.targets, output=arguments.output, docstrings=docstrings)
+    masked = masked_files(arguments.path, arguments.targets, docstrings=docstrings)
+    write_masked(arguments.path, arguments.output, masked)
     functions = [
         (f"{path}{SEPARATOR}{one.name}", one) for path, file in masked.items() for one in file.functions
     ]

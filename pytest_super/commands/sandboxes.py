@@ -45,11 +45,11 @@ def kernel_starter(
     `run` is a word for the labels of the sandboxes. If the code is trusted, the provider need not isolate, as
     for the agent gold. Raises SuperError if there is none.
     """
+    from pytest_super.grading.masked_code import prepared_code
     from pytest_super.kernel.providers.host_environment import trusted_certificates
     from pytest_super.kernel.providers.registry import choose_provider, find_provider
     from pytest_super.kernel.sandbox import SandboxSettings, refuse_missing
     from pytest_super.session.trial.kernels import ready_kernel
-    from pytest_super.session.trial.masked_code import prepared_code
     from pytest_super.session.trial.start_ahead import Placement
     from pytest_super.snapshots.prefix import Prefix
 

@@ -6,10 +6,9 @@ import ast
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 
-from pytest_super.functions.comparison import Lists, are_equal
 from pytest_super.functions.defining import Import, Scope, bound_by, bound_names, flat, global_names, is_new
 from pytest_super.functions.definitions import Function
-from pytest_super.functions.edits import Edit, indented, with_ends
+from pytest_super.functions.edits import Edit, Lists, are_equal, indented, with_ends
 from pytest_super.functions.source import PythonSource
 from pytest_super.functions.spans import first_line, leading
 

@@ -1,74 +1,18 @@
-"""Edits of a file's lines: whole lines are replaced, by stubs for one, and no other byte changes."""
+"""Edits of a file's whole lines, which change no other byte, and the check that they change nothing else."""
 
 from __future__ import annotations
 
 import ast
 import textwrap
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Literal, NamedTuple, TypeAlias
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, NamedTuple, TypeAlias
 
-from pytest_super.functions.definitions import Definition, Function
-from pytest_super.functions.regions import Region
-from pytest_super.functions.source import PythonSource, SourceError
-from pytest_super.functions.spans import Place, indent_of, leading, parts_of
+from pytest_super.functions.definitions import Function
+from pytest_super.functions.source import PythonSource
+from pytest_super.functions.spans import Place, Region, begin_line
 
-Docstrings: TypeAlias = Literal["keep", "drop"] | Mapping[str, str]
-"""What happens to the docstrings of masked functions; a mapping has the new ones by target."""
-MESSAGE = "this function is masked"
-Stub: TypeAlias = Literal["raise", "none", "zero", "first"]
-"""What a stub does: it raises NotImplementedError, or it returns None, 0 or its first argument."""
-
-
-def stub_lines(definition: Definition, stub: Stub) -> list[str]:
-    """A stub is a generator or a coroutine if its function is one."""
-    node = definition.node
-    lines = [f'raise NotImplementedError("{MESSAGE}")' if stub == "raise" else returned(definition, stub)]
-    if is_generator(node):
-        # Python allows no value here in an asynchronous generator.
-        if stub != "raise" and isinstance(node, ast.AsyncFunctionDef):
-            lines = ["return"]
-        lines.append("yield")
-    return lines
-
-
-def returned(definition: Definition, stub: Stub) -> str:
-    if stub == "zero":
-        return "return 0"
-    name = first_argument(definition) if stub == "first" else None
-    return f"return {name}"
-
-
-def first_argument(definition: Definition) -> str | None:
-    """The name of the first argument after the one that a method is bound to."""
-    arguments = definition.node.args
-    names = [one.arg for one in (*arguments.posonlyargs, *arguments.args)]
-    is_static = any(
-        isinstance(one, ast.Name) and one.id == "staticmethod" for one in definition.node.decorator_list
-    )
-    if definition.is_method and not is_static:
-        names = names[1:]
-    others = [one.arg for one in (arguments.vararg, *arguments.kwonlyargs, arguments.kwarg) if one]
-    return next(iter([*names, *others]), None)
-
-
-def is_generator(node: Function) -> bool:
-    return any(isinstance(one, ast.Yield | ast.YieldFrom) for one in own_nodes(node))
-
-
-def own_nodes(function: Function) -> Iterator[ast.AST]:
-    """The nodes that are evaluated in the function's own frame, so not those of functions inside it."""
-    waiting: list[ast.AST] = list(function.body)
-    while waiting:
-        node = waiting.pop()
-        yield node
-        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
-            waiting += [*node.decorator_list, node.args]
-        elif isinstance(node, ast.Lambda):
-            waiting.append(node.args)
-        elif isinstance(node, ast.ClassDef):
-            waiting += [*node.decorator_list, *node.bases, *node.keywords]
-        else:
-            waiting += ast.iter_child_nodes(node)
+Lists: TypeAlias = "dict[tuple[int, str], list[Any]]"
+"""Lists of a tree that are expected to be others, by the node's `id` and the field's name."""
 
 
 class Edit(NamedTuple):
@@ -92,25 +36,6 @@ def applied(source: PythonSource, edits: Iterable[Edit]) -> str:
     return "".join(lines)
 
 
-def body_edit(source: PythonSource, definition: Definition, docstring: str, stub: Stub) -> Edit:
-    """Replace a function's body by a stub. `docstring` is "keep", "drop", or a new one in quotes."""
-    parts = parts_of(source, definition)
-    kept_to, statements = parts.colon, stub_lines(definition, stub)
-    keeps = False
-    if docstring == "keep" and parts.docstring:
-        begin, end = parts.docstring
-        keeps = begin.line > parts.colon.line
-        if keeps:
-            kept_to = end
-        else:
-            # The header and the docstring share a line; the docstring gets one of its own.
-            docstring = text_between(source, begin, end)
-    if docstring not in {"keep", "drop"}:
-        statements = [docstring, *statements]
-    text = kept_line(source, kept_to) + block(source, definition, parts.indent, statements)
-    return Edit(kept_to.line, parts.last_line, as_ended(source, parts.last_line, text), statements, keeps)
-
-
 def kept_line(source: PythonSource, kept_to: Place) -> str:
     """The line up to this place, with the comment that follows, but without a statement that does."""
     line = source.lines[kept_to.line - 1]
@@ -118,23 +43,6 @@ def kept_line(source: PythonSource, kept_to: Place) -> str:
     is_comment = rest.isspace() or rest.lstrip().startswith("#")
     is_whole = is_comment and rest.endswith(("\r", "\n"))
     return line if is_whole else line[: kept_to.column] + source.line_end(kept_to.line)
-
-
-def block(source: PythonSource, definition: Definition, indent: str, statements: Iterable[str]) -> str:
-    end = source.line_end(definition.node.lineno)
-    return "".join(f"{indent}{one}{end}" for one in statements)
-
-
-def region_edit(source: PythonSource, definition: Definition, region: Region, stub: Stub) -> Edit:
-    """Replace the lines between the marks of a region. Raises SourceError if there is no code."""
-    inside = range(region.begin + 1, region.end)
-    code = [line for line in inside if (text := source.lines[line - 1].strip()) and text[0] != "#"]
-    if not code:
-        raise SourceError(f"{source.name}:{region.begin}: there is no code in the region `{region.name}`")
-    indent = leading(source.lines[code[0] - 1])
-    # Unlike a body, a region may have nothing to return.
-    statements = stub_lines(definition, stub) if stub == "raise" else ["pass"]
-    return Edit(inside.start, region.end - 1, block(source, definition, indent, statements), statements)
 
 
 def with_ends(source: PythonSource, line: int, lines: Iterable[str]) -> str:
@@ -147,22 +55,62 @@ def indented(lines: Iterable[str], indent: str) -> list[str]:
     return textwrap.indent(textwrap.dedent("".join(lines)), indent).splitlines(keepends=True)
 
 
-def text_between(source: PythonSource, begin: Place, end: Place) -> str:
-    lines = source.lines[begin.line - 1 : end.line]
-    lines[-1] = lines[-1][: end.column]
-    lines[0] = lines[0][begin.column :]
-    return "".join(lines)
-
-
 def as_ended(source: PythonSource, line: int, text: str) -> str:
     """The text that replaces lines up to `line`: a file whose last line has no end keeps it so."""
     return text if source.lines[line - 1].endswith(("\r", "\n")) else text.rstrip("\r\n")
 
 
-def quoted(source: PythonSource, definition: Definition, text: str) -> str:
-    """A docstring with this text, in the file's encoding and indented like the body."""
-    indent, end = indent_of(source, definition.node), source.line_end(definition.node.lineno)
-    escaped = text.strip().replace("\\", "\\\\").replace('"', '\\"').replace("\0", "\\0")
-    encodable = escaped.encode(source.encoding, "backslashreplace").decode(source.encoding)
-    first, *others = encodable.splitlines() or [""]
-    return '"""' + end.join([first, *(f"{indent}{one}" if one.strip() else "" for one in others)]) + '"""'
+def expect_in_place(lists: Lists, function: Function, region: Region, stub: Sequence[ast.stmt]) -> bool:
+    """Expect `stub` in place of a region's statements; False if the region contains no whole statement."""
+    if (found := place_of(function, region)) is None:
+        return False
+    node, field, inside = found
+    current = lists.get((id(node), field), getattr(node, field))
+    position = current.index(inside[0])
+    rest = [one for one in current if one not in inside]
+    lists[id(node), field] = [*rest[:position], *stub, *rest[position:]]
+    return True
+
+
+def inside_of(function: Function, region: Region) -> list[ast.stmt]:
+    """The whole statements in a region that are next to each other in one block."""
+    found = place_of(function, region)
+    return found[2] if found else []
+
+
+def place_of(function: Function, region: Region) -> tuple[ast.AST, str, list[ast.stmt]] | None:
+    """The node and the field of the block that has whole statements in a region, and these statements."""
+    for node in ast.walk(function):
+        for field, value in ast.iter_fields(node):
+            statements = value if isinstance(value, list) else []
+            inside = [one for one in statements if isinstance(one, ast.stmt) and is_inside(one, region)]
+            if inside:
+                return node, field, inside
+    return None
+
+
+def is_inside(statement: ast.stmt, region: Region) -> bool:
+    first = begin_line(statement)
+    return region.begin < first and (statement.end_lineno or first) < region.end
+
+
+def are_equal(original: ast.AST, masked: ast.AST, lists: Mapping[tuple[int, str], list[Any]]) -> bool:
+    """Whether two trees are equal but for positions, where `lists` replaces lists of the original."""
+    waiting: list[tuple[Any, Any]] = [(original, masked)]
+    while waiting:
+        one, other = waiting.pop()
+        if type(one) is not type(other):
+            return False
+        if isinstance(one, list):
+            if len(one) != len(other):
+                return False
+            waiting += zip(one, other, strict=True)
+        elif isinstance(one, ast.AST):
+            for field in one._fields:
+                value = getattr(one, field, None)
+                if isinstance(value, list):
+                    value = lists.get((id(one), field), value)
+                waiting.append((value, getattr(other, field, None)))
+        elif one != other:
+            return False
+    return True

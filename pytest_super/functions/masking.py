@@ -1,19 +1,25 @@
-"""Masks functions of a Python file, and checks that nothing else has changed."""
+"""Masks functions of Python files, and checks that nothing else has changed."""
 
 from __future__ import annotations
 
 import hashlib
+import os
+import shutil
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
+from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from pytest_super.functions.comparison import Lists, are_equal, expect_in_place
+from pytest_super.errors import SuperError
 from pytest_super.functions.definitions import Definition, definitions, find
-from pytest_super.functions.edits import Docstrings, Edit, Stub, applied, body_edit, quoted, region_edit
-from pytest_super.functions.regions import Region, find_region
+from pytest_super.functions.edits import Edit, Lists, applied, are_equal, expect_in_place
+from pytest_super.functions.names import by_file, of_file
 from pytest_super.functions.source import PythonSource, SourceError, parsed
-from pytest_super.functions.spans import begin_line, body_text, docstring_of
+from pytest_super.functions.spans import Region, begin_line, body_text, docstring_of, find_region
+from pytest_super.functions.stub import Docstrings, Stub, body_edit, quoted, region_edit
+from pytest_super.reading import read_bytes
+from pytest_super.words import did_you_mean
 
 if TYPE_CHECKING:
     import ast
@@ -167,3 +173,64 @@ def fact(source: PythonSource, target: Target) -> MaskedFunction:
         body = body_text(source, target.definition.node)
     digest = hashlib.sha256(original.encode()).hexdigest()
     return MaskedFunction(target.name, lines.start, len(body.splitlines()), digest, body)
+
+
+def masked_files(
+    repository: Path,
+    targets: Iterable[str],
+    *,
+    docstrings: Docstrings = "keep",
+    stub: Stub = "raise",
+    nested: bool = False,
+) -> dict[str, MaskedFile]:
+    """The files with masked functions by path; nothing is written.
+
+    `targets` are such as `path/to/file.py::Class.method`; see `mask_file` for the names and the rest. New
+    docstrings are by target. Raises SourceError for a target that cannot be masked, and SuperError for a path
+    that is not valid.
+    """
+    return {
+        path: mask_file(
+            PythonSource.read(path, read(repository, path)),
+            names,
+            docstrings=docstrings if isinstance(docstrings, str) else of_file(docstrings, path),
+            stub=stub,
+            nested=nested,
+        )
+        for path, names in by_file(targets).items()
+    }
+
+
+def read(repository: Path, path: str) -> bytes:
+    file = repository / path
+    try:
+        if not file.resolve(strict=True).is_relative_to(repository.resolve()):
+            raise SuperError(f"{path}: it is a link to a file outside {repository}")
+        return read_bytes(file)
+    except FileNotFoundError:
+        files = [one.relative_to(repository).as_posix() for one in repository.rglob("*.py")]
+        raise SuperError(f"{path}: {repository} has no such file{did_you_mean(path, files)}") from None
+    except OSError as error:
+        raise SuperError(f"{path}: it cannot be read: {error.strerror}") from None
+
+
+def write_masked(repository: Path, output: Path | None, masked: dict[str, MaskedFile]) -> None:
+    """Write the files; in `output` only after the whole folder is copied."""
+    try:
+        if output is not None:
+            if output.exists():
+                raise SuperError(f"{output} exists")
+            shutil.copytree(repository, output, symlinks=True)
+        for path, file in masked.items():
+            replace_content((output or repository) / path, file.data)
+    except OSError as error:
+        raise SuperError(f"{output or repository} cannot be written: {error.strerror or error}") from None
+
+
+def replace_content(file: Path, data: bytes) -> None:
+    """Replace a file's content at once, so that no kill leaves a part of it; its mode stays."""
+    file = file.resolve()
+    new = file.with_name(f".{file.name}.masked")
+    new.write_bytes(data)
+    shutil.copymode(file, new)
+    os.replace(new, file)

@@ -23,12 +23,6 @@ _PYTHON_2 = re.compile(
     r"Missing parentheses in call to '(print|exec)'|multiple exception types must be parenthesized"
     r"|leading zeros in decimal integer literals|invalid (decimal|octal) literal|<>"
 )
-# What older versions say of it, and the line in which they do, by the minor version that accepts it.
-_NEWER = {
-    12: re.compile(r"(?m)^f-string(:| expr)|^\s*(type\s+\w+.*=|((async\s+)?def|class)\s+\w+\[)"),
-    13: re.compile(r"(?m)^\s*(type|(async\s+)?def|class)\s+\w+\[.*="),
-    14: re.compile(r"(?m)(?<![\w'\"])(t|[rR]t|t[rR])['\"]|^\s*except\*?\s+[\w.]+(,\s*[\w.]*[A-Z]\w*)+\s*:"),
-}
 
 # Python counts the depth of the trees that all threads make together, and then fails with a SystemError. The
 # kernel of the next trial starts in a thread of its own, which masks functions.
@@ -108,13 +102,8 @@ def codec(encoding: str) -> str:
 
 
 def why_unreadable(error: SyntaxError) -> str:
-    """`:LINE: message`, which says so if the file seems to be Python 2, or newer than the running Python."""
+    """`:LINE: message`, which says so if the file seems to be Python 2."""
     place = f":{error.lineno}" if error.lineno else ""
-    for minor, pattern in _NEWER.items():
-        if sys.version_info < (3, minor) and pattern.search(f"{error.msg}\n{error.text}"):
-            return (
-                f"{place}: it seems to need Python 3.{minor}, newer than that of pytest-super ({error.msg})"
-            )
     if _PYTHON_2.search(error.msg):
         return f"{place}: it is written in Python 2, which cannot be masked ({error.msg})"
-    return f"{place}: it cannot be parsed: {error.msg}"
+    return f"{place}: it cannot be parsed: {error.msg} (Python {sys.version_info[0]}.{sys.version_info[1]})"

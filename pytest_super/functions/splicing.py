@@ -9,15 +9,25 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from pytest_super.functions.additions import Additions
-from pytest_super.functions.comparison import Lists, are_equal, expect_in_place, inside_of
 from pytest_super.functions.definitions import Definition, definitions, find, plain_name
-from pytest_super.functions.edits import Edit, applied, as_ended, indented, kept_line, with_ends
-from pytest_super.functions.regions import find_region
+from pytest_super.functions.edits import (
+    Edit,
+    Lists,
+    applied,
+    are_equal,
+    as_ended,
+    expect_in_place,
+    indented,
+    inside_of,
+    kept_line,
+    with_ends,
+)
 from pytest_super.functions.source import PythonSource, SourceError, codec, parsed
 from pytest_super.functions.spans import (
     Parts,
     Place,
     begin_of,
+    find_region,
     first_line,
     last_line,
     parts_of,

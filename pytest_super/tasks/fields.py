@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import re
 import warnings
+from math import prod
 from pathlib import PurePosixPath
 from typing import Annotated
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
-
-from pytest_super.tasks.repetitions import written_out
 
 TASK_ID = r"^[A-Za-z0-9][A-Za-z0-9_.,-]*$"
 COMMIT = r"^[0-9a-f]{40}$"
@@ -20,6 +19,15 @@ SIZE_UNITS = {"": 1, "k": 2**10, "m": 2**20, "g": 2**30, "t": 2**40}
 MOST_WRITTEN_OUT = 100_000
 # Most landmarks have none of these. Compiling them would take a large part of the time to load a task.
 SPECIAL = frozenset(".^$*+?{}[]|()\\")
+PIECE = re.compile(
+    r"\\N\{[^}]*\}|\\x..|\\u.{4}|\\U.{8}|\\\d{1,3}|\\."  # an escape
+    r"|\[\^?\]?(?:\\.|[^\]\\])*\]"  # a set
+    r"|\(\?#[^)]*\)|\{\d*,?\d*\}|.",  # a comment, a quantifier, or one character
+    re.DOTALL,
+)
+COMMENT = "(?#"
+_LEAST = re.compile(r"\{\s*(\d+)")
+_VERBOSE = re.compile(r"\(\?[a-zA-Z]*x")
 
 
 def legal_id(text: str) -> str:
@@ -55,6 +63,28 @@ def check_regex(pattern: str) -> str:
     if "{" in pattern and written_out(pattern) > max(MOST_WRITTEN_OUT, len(pattern)):
         raise ValueError(f"repeats more than {MOST_WRITTEN_OUT:,} characters by its counts, which multiply")
     return pattern
+
+
+def written_out(pattern: str) -> int:
+    """Count the least pieces of a valid pattern with the least count of each repetition written out.
+
+    That is how the package `regex` compiles it.
+    """
+    if _VERBOSE.search(pattern):
+        # Blanks and comments hide what belongs together: all counts multiply.
+        return len(pattern) * prod(max(int(count), 1) for count in _LEAST.findall(pattern))
+    last, groups = 0, [0]
+    for piece in PIECE.findall(pattern):
+        if piece == "(":
+            groups.append(0)
+        elif count := _LEAST.match(piece):
+            more = last * max(int(count[1]) - 1, 0)
+            last += more
+            groups[-1] += more
+        elif not piece.startswith(COMMENT):
+            last = groups.pop() if piece == ")" else 1
+            groups[-1] += last
+    return groups[0]
 
 
 def check_variables(variables: dict[str, str]) -> dict[str, str]:

@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from pytest_super.tasks.paper import Experiment, MaskableFunction, files_of, paper_name
+from pytest_super.tasks.paper import Experiment, files_of, paper_name
 from pytest_super.tasks.task import Limits, Task
 
 
@@ -61,32 +61,29 @@ def public_part(task: Task, folder: str | None = None) -> PublicTask:
         id=task.id,
         set=task.set,
         category=task.category,
-        query=query_of(task, folder),
+        query=item_query(task, folder) if task.functions else task.query,
         repository=repository,
         folder=folder,
         limits=task.limits,
-        missing=tuple(map(missing_function, task.functions)),
-        experiments=tuple(map(public_experiment, task.experiments)),
+        missing=tuple(
+            MissingFunction(
+                file=one.file,
+                name=one.name,
+                description=one.description.strip(),
+                passage=one.passage.strip(),
+            )
+            for one in task.functions
+        ),
+        experiments=tuple(
+            PublicExperiment(
+                name=one.name,
+                command=one.command,
+                description=(one.description or "").strip(),
+                reported=tuple(one.reported),
+            )
+            for one in task.experiments
+        ),
         paper=paper_name(task.paper) if task.paper else None,
-    )
-
-
-def query_of(task: Task, folder: str | None) -> str:
-    return item_query(task, folder) if task.functions else task.query
-
-
-def missing_function(one: MaskableFunction) -> MissingFunction:
-    return MissingFunction(
-        file=one.file, name=one.name, description=one.description.strip(), passage=one.passage.strip()
-    )
-
-
-def public_experiment(one: Experiment) -> PublicExperiment:
-    return PublicExperiment(
-        name=one.name,
-        command=one.command,
-        description=(one.description or "").strip(),
-        reported=tuple(one.reported),
     )
 
 

@@ -130,7 +130,7 @@ def cells_of(notebook: Path) -> list[SolutionCell]:
             SolutionCell(
                 number=len(found) + 1,
                 source=cell_source(cell),
-                id=text_or_none(cell.get("id")),
+                id=cell["id"] if isinstance(cell.get("id"), str) else None,
                 tags=tags_of(cell),
                 note=note,
                 has_failed=has_error(cell),
@@ -143,10 +143,6 @@ def cells_of(notebook: Path) -> list[SolutionCell]:
 def has_error(cell: dict[str, Any]) -> bool:
     outputs = cell.get("outputs") or []
     return any(isinstance(output, dict) and output.get("output_type") == "error" for output in outputs)
-
-
-def text_or_none(value: object) -> str | None:
-    return value if isinstance(value, str) else None
 
 
 def tags_of(cell: dict[str, Any]) -> tuple[str, ...]:

@@ -174,7 +174,8 @@ class Reader:
             if node.tag == STR:
                 return node.value
             value = self.scalar(node)
-            return node.value if location and is_text(location) else value
+            is_text = location and (location in TEXT_FIELDS or location[:2] == ("sandbox", "env"))
+            return node.value if is_text else value
         self.enter(node)
         if isinstance(node, MappingNode):
             result: Any = self.mapping(node, location)
@@ -243,7 +244,3 @@ class Reader:
 
     def refuse(self, node: yaml.Node, message: str) -> None:
         raise unreadable(node.start_mark, message)
-
-
-def is_text(location: Location) -> bool:
-    return location in TEXT_FIELDS or location[:2] == ("sandbox", "env")

@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 import json
-import signal
-import subprocess
 import sys
 import tarfile
-import time
 from pathlib import Path
 from typing import Any
 
@@ -65,8 +62,6 @@ class Agent:
         cells = {{
             "right": f"open('project/model.py', 'w').write({{RIGHT!r}})",
             "nothing": "1",
-            "many": "for n in range(300): open(f'{{n}}', 'w')",
-            "moves": "%cd project",
             "elsewhere": "open('project/run.py', 'w').write('import sys; sys.exit(3)'); open('new.txt', 'w')",
             "plants": "import os; os.makedirs('project/tests'); "
                 "open('project/tests/test_model.py', 'w').write('def test(): pass'); "
@@ -74,9 +69,6 @@ class Agent:
                 "open('project/report.xml', 'w').write('<testcase/>')",
             "exits": "open('project/model.py', 'w').write('import os; os._exit(3)')",
             "hangs": "open('project/model.py', 'w').write('import time; time.sleep(600)')",
-            "forks": "open('project/model.py', 'w').write('import os, time; "
-                "[os.fork() for _ in range(6)]; time.sleep(600)')",
-            "floods": "open('project/model.py', 'w').write('while True: print(\\"x\\" * 1000000)')",
             "link": "import os; os.remove('project/model.py'); os.symlink('/etc/passwd', 'project/model.py')",
             "removes": "import os; os.remove('project/model.py')",
             "huge": "open('project/model.py', 'w').truncate(2**40)",
@@ -168,10 +160,6 @@ def test_what_the_agent_did_not_write_is_wrong_and_what_it_wrote_elsewhere_is_to
     assert not any(scores(rows["plants"]).values())
 
 
-def test_of_the_files_that_the_agent_wrote_elsewhere_a_hundred_are_kept(project: pytest.Pytester) -> None:
-    assert len(run(project, "many")["many"]["changed_elsewhere"]) == 100
-
-
 def test_results_and_hidden_files_that_the_agent_planted_do_not_count_where_all_is_collected(
     project: pytest.Pytester,
 ) -> None:
@@ -218,8 +206,6 @@ def test_an_exit_in_the_agents_code_passes_only_checks_that_trust_the_exit_code(
 def test_what_the_agent_broke_is_a_miss_with_the_reason(project: pytest.Pytester) -> None:
     reasons = {
         "hangs": "the grader's command did not end within 2 s",
-        "forks": "the grader's command did not end within 2 s",
-        "floods": "the grader's command did not end within 2 s",
         "link": "project/model.py is a link, which is not collected",
         "huge": "the files to collect have 1,048,576 MiB, more than 256",
         "lost": "the sandbox was lost: ended with exit code 3: the bridge was killed by signal 9",
@@ -273,13 +259,6 @@ def test_in_the_same_sandbox_everything_of_the_agent_counts(project: pytest.Pyte
     given = {"where": "same", "collect": None}
     row = run(project, "elsewhere", **given, result=[{"exit": 3}])["elsewhere"]
     assert (row["solved"], row["graded_in"], row["changed_elsewhere"]) == (True, "same", None)
-
-
-def test_in_the_same_sandbox_the_command_runs_in_the_repository_wherever_the_agent_was(
-    project: pytest.Pytester,
-) -> None:
-    given = {"where": "same", "collect": None, "command": "cat tests/test_model.py"}
-    assert run(project, "moves", **given, result=[{"exit": 0}])["moves"]["solved"]
 
 
 @pytest.mark.slow
@@ -370,35 +349,6 @@ def test_what_was_not_collected_cannot_be_graded(project: pytest.Pytester) -> No
 def paper_scores(project: pytest.Pytester) -> dict[str, float]:
     trials = json.loads((project.path / "again.json").read_text())["trajectories"]
     return {one["task"]: one["scores"]["graded"]["paper"] for one in trials}
-
-
-@pytest.mark.long
-def test_ctrl_c_ends_rescore_with_one_line(project: pytest.Pytester) -> None:
-    run(project, "nothing")
-    write_tasks(project, "nothing", command="sleep 60")
-    code = "import sys; from pytest_super.cli import main; sys.exit(main())"
-    arguments = ["rescore", ".super/runs/latest", "--tasks=.", "--grade", "--sandbox=local"]
-    process = subprocess.Popen(
-        [sys.executable, "-c", code, *arguments], stderr=subprocess.PIPE, text=True, cwd=project.path
-    )
-    time.sleep(4)
-    process.send_signal(signal.SIGINT)
-    _, errors = process.communicate(timeout=20)
-    assert process.returncode == 130
-    assert errors.splitlines()[-1] == "pytest-super: interrupted"
-    assert "Traceback" not in errors
-
-
-# Two begin as compressed files do.
-@pytest.mark.slow
-@pytest.mark.parametrize("damaged", [b"", bytes(100), b"\x1f\x8b\x08\0\0\0\0\0damaged", b"BZh9damaged"])
-def test_rescore_says_which_collected_files_are_damaged(project: pytest.Pytester, damaged: bytes) -> None:
-    row = run(project, "nothing")["nothing"]
-    archive = project.path / ".super/runs/latest" / row["folder"] / "collected.tar"
-    archive.write_bytes(damaged)
-    done = command(project, "rescore", ".super/runs/latest", "--tasks=.", "--grade", "--sandbox=local")
-    assert done.ret == 1
-    done.stdout.fnmatch_lines("broken * cannot be scored: *collected.tar cannot be read: *")
 
 
 @pytest.mark.slow

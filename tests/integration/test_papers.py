@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 import xml.etree.ElementTree as ET
-from collections import Counter
-from collections.abc import Callable
 from fnmatch import fnmatch
 from pathlib import Path
 from typing import Any
@@ -14,11 +13,12 @@ from typing import Any
 import pytest
 import yaml
 
-from pytest_super import sources
 from pytest_super.cli import main
+from pytest_super.errors import InfrastructureError
 from pytest_super.functions.masking import mask_file
 from pytest_super.functions.source import PythonSource
-from pytest_super.session.trial import masked_code
+from pytest_super.sources.paper import paper_text
+from pytest_super.tasks.paper import PaperText
 
 STATS = '''\
 def mean(values):
@@ -83,26 +83,12 @@ class Prints:
         trial.kernel.files.write(path, text.encode())
         trial.submit(None)
 
-class Body:
-    def run(self, trial):
-        path = "project/stats.py"
-        text = trial.kernel.files.read(path).decode()
-        stub = 'raise NotImplementedError("this function is masked")'
-        text = text.replace(stub, "return sum(values) / len(values)")
-        trial.kernel.files.write(path, b"# A comment.\\n" + text.encode())
-        trial.submit("I do not know")
-
 class Cheats:
     '''Writes the results and the command instead of the function.'''
     def run(self, trial):
         cell(trial, "open('project/run.py', 'w').write('print(\\"spread = 3.0\\")')")
         cell(trial, "open('project/out.json', 'w').write('{\\"mean\\": 3.0, \\"total\\": 12}')")
         trial.submit({"averages": {"mean": 3.0, "total": 12}, "spread": 3.0})
-
-class Broken:
-    def run(self, trial):
-        trial.kernel.files.write("project/stats.py", b"def mean(:")
-        trial.submit(None)
 
 class Bodies:
     '''Writes the bodies of all functions, some of them wrong.'''
@@ -205,17 +191,14 @@ def test_gold_solves_every_item(project: pytest.Pytester) -> None:
     assert rows["2"]["masked"]["experiments"] == 1
 
 
-@pytest.mark.parametrize(("by", "solved"), [("gold-run", True), ("paper", False)])
-def test_results_say_whose_values_an_item_was_graded_by(
-    project: pytest.Pytester, by: str, solved: bool
-) -> None:
+def test_results_say_whose_values_an_item_was_graded_by(project: pytest.Pytester) -> None:
     averages, spread = PAPER["experiments"]
-    write(project.path, experiments=[averages, {**spread, "paper": {"regex": 4.0}, "graded_by": by}])
+    write(project.path, experiments=[averages, {**spread, "paper": {"regex": 4.0}, "graded_by": "paper"}])
     row = run(project, "gold", "stats.task.yaml::2205.00048_2", "--junitxml=report.xml")["2"]
-    assert (row["solved"], row["graded_by"], row["error"]) == (solved, [by], None)
-    assert row["graded"][0]["expected"] == ("3.0" if solved else "4.0")
+    assert (row["solved"], row["graded_by"], row["error"]) == (False, ["paper"], None)
+    assert row["graded"][0]["expected"] == "4.0"
     figures = {one.get("name"): one.get("value") for one in ET.parse("report.xml").iter("property")}
-    assert figures["super.graded_by"] == by
+    assert figures["super.graded_by"] == "paper"
 
 
 def test_no_sandbox_of_an_agent_has_the_original_of_a_masked_function(project: pytest.Pytester) -> None:
@@ -262,28 +245,6 @@ def test_a_stub_that_prints_is_unsolved_and_flagged(project: pytest.Pytester) ->
     assert figures["super.masked.n"] == "1"
 
 
-def test_the_code_of_an_item_is_fetched_and_masked_once_for_all_its_sandboxes(
-    project: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    calls: Counter[str] = Counter()
-
-    def counted(name: str, made: Callable[..., Any]) -> Callable[..., Any]:
-        def call(*arguments: Any, **named: Any) -> Any:
-            calls[name] += 1
-            return made(*arguments, **named)
-
-        return call
-
-    monkeypatch.setattr(sources, "fetch", counted("fetch elsewhere", sources.fetch))
-    for name in ("fetch", "masked_files", "paper_text"):
-        monkeypatch.setattr(masked_code, name, counted(name, getattr(masked_code, name)))
-    # It is graded twice, so there are three sandboxes.
-    row = run(project, "agents:Prints", "stats.task.yaml::2205.00048_0")["0"]
-    assert row["whole_file"]
-    # For the prefix all functions are masked, for the agent and the grader those of the item.
-    assert calls == {"fetch": 1, "masked_files": 2, "paper_text": 1}
-
-
 def test_imports_helpers_and_constants_of_a_body_are_graded_with_it(project: pytest.Pytester) -> None:
     row = run(project, "agents:Helper", "stats.task.yaml::2205.00048_0")["0"]
     assert row["solved"]
@@ -292,16 +253,8 @@ def test_imports_helpers_and_constants_of_a_body_are_graded_with_it(project: pyt
     assert row["whole_file"] is None
 
 
-def test_a_body_alone_is_graded_once(project: pytest.Pytester) -> None:
-    row = run(project, "agents:Body", "stats.task.yaml::2205.00048_0")["0"]
-    assert row["solved"]
-    assert row["whole_file"] is None
-    assert row["metrics"]["self_report"] == 0.0
-
-
-@pytest.mark.parametrize("agent", ["Nothing", pytest.param("Broken", marks=pytest.mark.slow)])
-def test_a_stub_and_a_broken_file_are_misses(project: pytest.Pytester, agent: str) -> None:
-    rows = run(project, f"agents:{agent}", "stats.task.yaml")
+def test_a_stub_is_a_miss(project: pytest.Pytester) -> None:
+    rows = run(project, "agents:Nothing", "stats.task.yaml")
     assert {(row["error"], row["solved"]) for row in rows.values()} == {(None, False)}
     names = [value["command"] for value in rows["0"]["graded"]]
     assert names == ["averages", "spread"]
@@ -321,17 +274,14 @@ def test_a_body_that_prints_for_ever_is_a_miss_of_each_command(project: pytest.P
     ("code", "why"),
     [
         ("open(path, 'w').write('# coding: rot13\\n' + text)", "its encoding, rot13, is neither UTF-8 nor*"),
-        ("open(path, 'w').write('# coding: punycode\\n' + text)", "its encoding, punycode, is neither*"),
         ("open(path, 'a').write('0\\n' * 2**20)", "it has 2,09?,??? bytes, more than 66,???, twice the*"),
         ("open(path, 'a').write('x = ' + '-' * 9999 + '1')", "it cannot be parsed: it is nested too *"),
         ("os.remove(path); os.mkdir(path)", "the file is not there"),
-        ("os.remove(path); os.mkfifo(path)", "the file is not there"),
         (
             "os.rename(path, 'a.py'); os.symlink('../a.py', path)",
             "project/stats.py is a link, which is not *",
         ),
     ],
-    ids=["rot13", "punycode", "large", "deep", "folder", "pipe", "link"],
 )
 def test_whatever_an_agent_leaves_as_a_file_is_a_miss(project: pytest.Pytester, code: str, why: str) -> None:
     cell = f"import os; path = 'project/stats.py'; text = open(path).read(); {code}"
@@ -346,8 +296,6 @@ def test_whatever_an_agent_leaves_as_a_file_is_a_miss(project: pytest.Pytester, 
     [
         ((), ["0", "1", "2"]),
         (("--super-n=2",), ["0,1", "0,2", "1,2"]),
-        (("--super-n=9",), []),
-        (("--super-split=test",), []),
         (("--super-split=dev", "--super-n=3"), ["0,1,2"]),
     ],
 )
@@ -396,9 +344,6 @@ def test_a_sample_is_balanced_over_papers_and_n(project: pytest.Pytester) -> Non
     ("argument", "message"),
     [
         ("stats.task.yaml::2205.00048_1,7", "*2205.00048 has no function `7`: it has 0, 1, 2*"),
-        ("stats.task.yaml::2205.00048_1,1", "*the function `1` is named twice*"),
-        ("--super-n=0", "*--super-n=0: must be whole numbers of at least 1, such as 1,2*"),
-        ("--super-sample=x", "*--super-sample=x: must be a whole number of at least 1*"),
         ("--super-split=tset", "*--super-split=tset: choose from train, dev, test*test*"),
     ],
 )
@@ -423,9 +368,7 @@ def function(target: str = "stats.py::mean", sha256: str = digests()["mean"]) ->
     ("target", "message"),
     [
         ("stats.py::maen", "stats.py: there is no function `maen` in it; did you mean `mean`?"),
-        ("stast.py::mean", "stast.py: "),
         ("old.py::f", "old.py:1: it is written in Python 2, which cannot be masked"),
-        ("broken.py::f", "broken.py:1: it cannot be parsed"),
     ],
 )
 def test_a_target_that_is_not_there_is_an_error_of_the_task(
@@ -441,7 +384,6 @@ def test_another_function_than_the_one_that_is_meant_is_an_error(project: pytest
     assert f"its digest is {digests()['mean']}" in failed(project, **function(sha256=other))
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("paper", "message"),
     [
@@ -450,30 +392,16 @@ def test_another_function_than_the_one_that_is_meant_is_an_error(project: pytest
         ({"file": "paper.md", "redact": ["nowhere"]}, "nothing matches the pattern 'nowhere' of `redact`"),
     ],
 )
-def test_a_paper_that_cannot_be_read_is_an_error(
-    project: pytest.Pytester, paper: dict[str, Any], message: str
-) -> None:
+def test_a_paper_that_cannot_be_read_is_an_error(tmp_path: Path, paper: dict[str, Any], message: str) -> None:
     from pypdf import PdfWriter
 
     pages = PdfWriter()
     pages.add_blank_page(100, 100)
-    pages.write(project.path / "empty.pdf")
-    (project.path / "broken.pdf").write_bytes(b"%PDF-1.4 nothing")
-    assert message in failed(project, paper=paper)
-
-
-def test_a_syntax_error_elsewhere_does_not_matter(project: pytest.Pytester) -> None:
-    (project.path / "project/broken.py").write_text("def (\n")
-    assert run(project, "gold", "stats.task.yaml::2205.00048_0")["0"]["solved"]
-
-
-@pytest.mark.slow
-def test_files_that_import_each_other_are_masked_and_graded(project: pytest.Pytester) -> None:
-    stats = project.path / "project/stats.py"
-    stats.write_text(f"import cycle\n\n{stats.read_text()}")
-    (project.path / "project/cycle.py").write_text("import stats\n")
-    rows = run(project, "gold", "stats.task.yaml", "--super-n=2")
-    assert all(row["solved"] for row in rows.values()), rows
+    pages.write(tmp_path / "empty.pdf")
+    (tmp_path / "broken.pdf").write_bytes(b"%PDF-1.4 nothing")
+    (tmp_path / "paper.md").write_text("The mean.")
+    with pytest.raises(InfrastructureError, match=re.escape(message)):
+        paper_text(PaperText.model_validate(paper), tmp_path)
 
 
 # The tests of a set that masks code: they are in the sandbox only when it is graded.
@@ -542,7 +470,6 @@ def test_reference_scoring_trusts_the_report(project: pytest.Pytester) -> None:
     ("bodies", "told"),
     [
         (("return 4", "return 12", "return 5"), "wrong bodies (2 of 3): stats.py::mean, stats.py::spread"),
-        (("return 2", "return 12", "return 3"), "wrong bodies (1 of 3): stats.py::mean"),
         (
             ("total.seen = True; return 3", "return 11 if hasattr(total, 'seen') else 12", "return 3"),
             "right alone and wrong together: ",

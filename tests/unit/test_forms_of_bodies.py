@@ -41,34 +41,20 @@ FORMS = {
         "from functools import lru_cache\n@lru_cache(maxsize=None)\ndef _log(x):\n    return math.log(x)",
         f"return {SUM} - len(values) * (_log(sd) + _log(2 * math.pi) / 2)",
     ),
-    "names of an import": (
-        "from math import log, pi",
-        f"return {SUM} - len(values) * (log(sd) + log(2 * pi) / 2)",
-    ),
     "an import inside": (
         "",
         f"from math import log, tau\nreturn {SUM} - len(values) * (log(sd) + log(tau) / 2)",
     ),
     "a literal": ("LOG_2PI = 1.8378770664093453", BY_LOG),
-    "a power": ("EPS = 2 ** -52", f"sd = max(sd, EPS)\n{PLAIN}"),
-    "a fraction": ("HALF: float = 1 / 2", f"sd = sd ** HALF ** 0\n{PLAIN}"),
     "a product": ("BLOCK = 8 * 1024", f"values = values[:BLOCK]\n{PLAIN}"),
     "a constant of constants": (
         "TWO_PI = 2 * math.pi\nHALF_TURN = TWO_PI / 2",
         f"return {SUM} - len(values) * math.log(sd * math.sqrt(2 * HALF_TURN))",
     ),
     "a constant that is computed by a function": ("LOG_2PI = math.log(2 * math.pi)", BY_LOG),
-    "a set and an infinity": (
-        'WRONG = frozenset({0.0, float("inf")})',
-        f'if sd in WRONG:\n    return float("-inf")\n{PLAIN}',
-    ),
     "a message of constants": (
         'LEAST = 1e-12\nWHY = f"sd must be above {LEAST:g}"',
         f"if sd <= LEAST:\n    raise ValueError(WHY)\n{PLAIN}",
-    ),
-    "a named tuple": (
-        "from collections import namedtuple\nNormal = namedtuple('Normal', ['mean', 'sd'])",
-        "normal = Normal(mean, sd)\n" + PLAIN.replace("/ sd", "/ normal.sd"),
     ),
     "a lambda": (
         "LOG_2PI = 1.8378770664093453\nlog_sd = lambda sd, base=math.e: math.log(sd, base)",
@@ -77,17 +63,6 @@ FORMS = {
     "a package that may be missing": (
         "try:\n    import numpy_that_is_missing as np\nexcept ImportError:\n    np = None",
         f"assert np is None\n{PLAIN}",
-    ),
-    "one of two names of a function": (
-        "try:\n    from math import fsum as _sum\nexcept ImportError:\n    def _sum(values):\n"
-        "        return sum(values)",
-        PLAIN.replace("sum(", "_sum("),
-    ),
-    "types for a checker": (
-        "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    from collections.abc import Sequence\n"
-        "def _squares(values: Sequence[float]):\n    return [one * one for one in values]",
-        "z = [(one - mean) / sd for one in values]\n"
-        "return -sum(_squares(z)) / 2 - len(values) * math.log(sd * math.sqrt(2 * math.pi))",
     ),
     "an older Python": (
         "import sys\nif sys.version_info >= (3, 8):\n    from math import prod\nelse:\n"

@@ -47,7 +47,6 @@ def errors_of(folder: Path, **grade: Any) -> str:
         ({"collect": "all"}, ""),
         ({"where": "same", "collect": None}, ""),
         ({"collect": "everything"}, "`grade.collect` should be a list of paths, or `all`"),
-        ({"collect": []}, "`grade.collect` should be a list of paths, or `all`"),
         ({"collect": None}, "`grade` needs `collect`: what comes out of the agent's sandbox"),
         (
             {"collect": ["../a"]},
@@ -58,8 +57,6 @@ def errors_of(folder: Path, **grade: Any) -> str:
             "`grade` takes neither `collect` nor `sandbox` where it is graded in the `same` sandbox",
         ),
         ({"files": {"a": "missing.py"}}, "there is no file "),
-        ({"files": {"a": "../x.py"}}, "`grade.files.a` must be a relative path that stays in its folder"),
-        ({"result": []}, "`grade.result` should not be empty"),
         ({"result": [{}]}, "`grade.result[0]` needs exactly one of exit, junit, json, regex, number"),
         ({"result": [{"exit": 0, "number": "n"}]}, "`grade.result[0]` needs exactly one of exit, junit"),
         ({"result": [{"exit": 0, "expected": 1}]}, "`grade.result[0]` with exit takes no expected"),
@@ -67,7 +64,6 @@ def errors_of(folder: Path, **grade: Any) -> str:
             {"result": [{"number": "n", "rel": 1}]},
             "`grade.result[0]` needs `expected` with rel, abs and ignore_case",
         ),
-        ({"result": [{"exit": 0, "ignore_case": True}]}, "`grade.result[0]` with exit takes no ignore_case"),
         (
             {"result": [{"number": "n", "expected": 1, "interval": [0, 1]}]},
             "`grade.result[0]` takes one of expected, interval",
@@ -77,29 +73,16 @@ def errors_of(folder: Path, **grade: Any) -> str:
             "`grade.result[0].interval` should have its lower bound first",
         ),
         (
-            {"result": [{"number": "n", "interval": [0, math.nan]}]},
-            "`grade.result[0].interval` should have its lower bound first, and no NaN",
-        ),
-        (
             {"result": [{"json": {"file": "n"}, "expected": {"a": [1, math.nan]}}]},
             "`grade.result[0].expected` contains NaN, which equals nothing",
         ),
-        ({"result": [{"exit": 256}]}, "`grade.result[0].exit` should be at most 255"),
         (
             {"result": [{"json": {"file": "a", "pointer": "x"}}]},
             "`grade.result[0].json.pointer` is not a JSON pointer",
         ),
         (
-            {"result": [{"json": {"fil": "a"}}]},
-            "unknown field `grade.result[0].json.fil`; did you mean `file`?",
-        ),
-        (
             {"result": [{"regex": {"pattern": "("}}]},
             "`grade.result[0].regex.pattern` is not a regular expression",
-        ),
-        (
-            {"result": [{"regex": {"pattern": "(a{400}){251}"}}]},
-            "`grade.result[0].regex.pattern` repeats more than 100,000 characters by its counts",
         ),
         (
             {"result": [{"regex": {"pattern": "a"}}]},
@@ -109,21 +92,12 @@ def errors_of(folder: Path, **grade: Any) -> str:
             {"result": [{"regex": {"pattern": "(?P<name>a)"}}]},
             "`grade.result[0].regex` needs a group `value`, and no `group`, with the group `name`",
         ),
-        (
-            {"result": [{"regex": {"pattern": "(a)", "block": "b"}}]},
-            "`grade.result[0].regex` needs the groups `name` and `value` in its pattern with `block`",
-        ),
         ({"result": [{"regex": NAMED}]}, "`grade.result[0]` needs the values of the pattern's names"),
-        (
-            {"result": [{"exit": 0}, {"regex": NAMED, "expected": {"a": [1]}}]},
-            "`grade.result[1]` needs the values of the pattern's names",
-        ),
         (
             {"result": [{"name": "n", "regex": NAMED, "expected": {"a": 1}}]},
             "`grade.result[0]` takes no `name` where `expected` has the values",
         ),
         ({"result": [{"name": "n", "regex": NAMED, "interval": [0, 1]}]}, ""),
-        ({"timeout": 0}, "`grade.timeout` should be more than 0"),
         ({"colect": []}, "unknown field `grade.colect`; did you mean `collect`?"),
     ],
 )
@@ -140,19 +114,13 @@ def test_a_mistake_in_a_grader_is_told(tmp_path: Path, grade: dict[str, Any], me
             {"result": [{"number": "a.py"}]},
             "a.py is removed before the command runs, and with it a.py, which is collected",
         ),
-        (
-            {"collect": ["out/a.py"], "result": [{"json": {"file": "out"}}]},
-            "out is removed before the command",
-        ),
         ({"files": {"a.py": "hidden"}}, "a.py would replace a.py, which is collected"),
-        ({"collect": ["src/a.py"], "files": {"src": "hidden"}}, "src would replace src/a.py, which is"),
         (
             {"files": {"n": "hidden"}, "result": [{"number": "n"}]},
             "n is also in `files`, so it is there even",
         ),
         # These work.
         ({"collect": ["src"], "files": {"src/test.py": "hidden"}}, ""),
-        ({"collect": ["src"], "result": [{"number": "src/n"}]}, ""),
         ({"collect": "all", "files": {"a.py": "hidden"}, "result": [{"number": "n"}]}, ""),
     ],
 )
@@ -226,10 +194,7 @@ def test_each_testcase_is_a_value_and_a_skipped_one_is_wrong() -> None:
         # Googletest's three, then CTest's, then those of others.
         ('status="run" result="completed"', "passed"),
         ('status="notrun" result="suppressed"', "skipped"),
-        ('status="run" result="skipped"', "skipped"),
-        ('status="disabled"', "skipped"),
         ('status="fail"', "failure"),
-        ('status="Not Run"', "skipped"),
         ('skipped="true"', "skipped"),
         ('skipped="false" status="passed"', "passed"),
     ],
@@ -239,8 +204,7 @@ def test_a_test_did_not_pass_if_its_attributes_say_so(attributes: str, outcome: 
     assert (value.found, value.score) == (outcome, float(outcome == "passed"))
 
 
-@pytest.mark.parametrize("family", ["xunit1", "xunit2"])
-def test_what_pytest_writes_of_one_test_is_one_value(pytester: pytest.Pytester, family: str) -> None:
+def test_what_pytest_writes_of_one_test_is_one_value(pytester: pytest.Pytester) -> None:
     pytester.makepyfile(
         test_x="""
         import pytest
@@ -262,7 +226,7 @@ def test_what_pytest_writes_of_one_test_is_one_value(pytester: pytest.Pytester, 
                 with subtests.test(n=n): assert 0
         """
     )
-    pytester.runpytest_subprocess("-p", "no:super", "-o", f"junit_family={family}", "--junitxml=r.xml")
+    pytester.runpytest_subprocess("-p", "no:super", "--junitxml=r.xml")
     values = graded({"junit": "r.xml"}, (pytester.path / "r.xml").read_bytes())
     *others, (name, outcome) = [(value.name, value.found) for value in values]
     assert others == [
@@ -295,29 +259,20 @@ def test_entities_that_grow_without_end_are_refused() -> None:
         ({"junit": "r"}, "<a>" * 101, "r is nested deeper than 100"),
         ({"junit": "r"}, f"<a b='{' ' * 2**21}'/>", "r has a tag of more than 1 MiB"),
         ({"junit": "r"}, "<?xml version='1.0' encoding='foo'?><a/>", "r is not XML: unknown encoding"),
-        ({"junit": "r"}, "<?xml version='1.0' encoding='utf-7'?><a/>", "r is not XML: multi-byte"),
-        ({"junit": "r"}, "<?xml version='1.0' encoding='hex'?><a/>", "r is not XML: 'hex' is not a text"),
-        ({"junit": "r"}, "<testcase/>" * 2, "r is not XML: "),
         ({"junit": "r"}, "\0", "r is not XML: "),
         ({"json": {"file": "o"}}, "{", "o is not JSON: "),
-        ({"json": {"file": "o"}}, b"\xff", "o is not JSON: "),
         ({"json": {"file": "o"}}, "[" * 100_000, "o is nested too deeply"),
         ({"json": {"file": "o", "pointer": "/a/9"}}, '{"a": [1]}', "there is nothing at /a/9"),
-        ({"json": {"file": "o"}}, "2", "2 is not a number from 0 to 1"),
         ({"json": {"file": "o"}}, "NaN", "NaN is not a number from 0 to 1"),
-        ({"json": {"file": "o"}}, "true", "true is not a number from 0 to 1"),
-        ({"json": {"file": "o"}}, "9" * 5000, "o is not JSON: "),
         ({"json": {"file": "o"}}, "9" * 400, "9999999999"),
         ({"json": {"file": "o"}}, "[" + "[]," * 300_000 + "1]", "o has more than 500,000 values"),
         ({"regex": {"pattern": "a = (.*)"}}, "", "what the command printed has no match for `a = (.*)`"),
-        ({"regex": {"pattern": "a(b)?", "file": "o"}}, "a", "o has no match for `a(b)?`"),
         ({"regex": {"pattern": "(.+)", "file": "o"}}, "x\x1b[2J", "'x\\x1b[2J' is not a number"),
         (
             {"regex": {"pattern": "(a|aa)+$", "file": "o"}},
             "a" * 60 + "b",
             "the search in o took more",
         ),
-        ({"number": "n"}, "1e400", "Infinity is not a number from 0 to 1"),
     ],
 )
 def test_what_cannot_be_read_is_wrong_and_says_why(
@@ -325,14 +280,6 @@ def test_what_cannot_be_read_is_wrong_and_says_why(
 ) -> None:
     monkeypatch.setattr("pytest_super.grading.values.REGEX_SECONDS", 0.2)
     assert reason(check, content).startswith(why)
-
-
-def test_a_file_that_is_missing_is_wrong() -> None:
-    def missing(path: str) -> bytes:
-        raise FileNotFoundError(2, "No such file or directory", path)
-
-    (value,) = values_of_check(Check.model_validate({"number": "n"}), CommandRun(exit_code=0), missing)
-    assert value.why == "n cannot be read: No such file or directory"
 
 
 @pytest.mark.parametrize(
@@ -363,16 +310,10 @@ def test_each_value_of_an_expected_mapping_counts_and_further_ones_are_wrong() -
     [
         ({"failures": [], "n": 3}, '{"n": 3, "failures": []}', 1.0),
         ({"failures": [], "n": 3}, '{"n": 3}', 0.5),
-        ({"failures": [], "n": 3}, '{"n": 3, "failures": {}}', 0.5),
         ({"failures": [], "n": 3}, '{"n": 3, "failures": {"a": {"b": []}}}', 1 / 3),
-        ({"n": 3}, '{"n": 3, "more": {}}', 0.5),
         ([], "[]", 1.0),
-        ({}, "{}", 1.0),
         ([], "{}", 0.0),
-        ([], "null", 0.0),
-        ([], "[1]", 0.0),
         ([1, 2], "[]", 0.0),
-        ({"a": [1, 2], "n": 3}, '{"a": [], "n": 3}', 1 / 3),
     ],
 )
 def test_an_empty_list_or_mapping_is_a_value(expected: Any, found: str, score: float) -> None:
@@ -386,19 +327,12 @@ def test_an_empty_list_or_mapping_is_a_value(expected: Any, found: str, score: f
         ("0.81", 0.8, {"abs": 0.01}, 1.0),
         ("0.8101", 0.8, {"abs": 0.01}, 0.0),
         ("102", 100, {"rel": 0.02}, 1.0),
-        ("-102", -100, {"rel": 0.02}, 1.0),
         ("102.1", 100, {"rel": 0.02, "abs": 2.1}, 1.0),
-        ("0", 0, {"rel": 0.5}, 1.0),
         ("1e-9", 0, {"rel": 0.5}, 0.0),
-        ("1.0", 1, {}, 1.0),
         ("true", 1, {}, 0.0),
-        ("1", True, {}, 0.0),
         ('"1"', 1, {}, 0.0),
         ("NaN", 1, {"abs": 9}, 0.0),
-        ("Infinity", 1, {"abs": 9}, 0.0),
         ("1" * 400, 1, {"abs": 9}, 0.0),
-        ("[1]", 1, {}, 0.0),
-        ("null", None, {}, 1.0),
     ],
 )
 def test_a_number_is_right_within_the_larger_of_two_bounds(
@@ -461,17 +395,6 @@ def test_one_pattern_yields_many_values_each_by_its_own_name() -> None:
     assert found["1 GG-F"].found == "1e-05"
     why = "what the command printed has no value `7 XX-F`, but 1 GG-F, 1 GN-F, 1 NG-F, 1 NN-F, 1 XX-F"
     assert found["7 XX-F"].why == why
-
-
-def test_entries_share_a_pattern_each_with_its_own_names_and_tolerance() -> None:
-    entries = [
-        {"regex": NAMED, "expected": {"1 GG-F": 100}, "rel": 0.05},
-        {"regex": NAMED, "expected": {"1 GN-F": 100}, "rel": 0.01},
-    ]
-    graded = GradedCommand.model_validate({"command": "true", "result": entries})
-    output = "situation 1\nGG-F: 104\nGN-F: 104\n"
-    found = values_of(graded, CommandRun(output=output), lambda _: b"")
-    assert [(one.name, one.score) for one in found] == [("1 GG-F", 1), ("1 GN-F", 0)]
 
 
 def test_of_equal_names_the_last_counts() -> None:

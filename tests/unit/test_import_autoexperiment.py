@@ -65,7 +65,7 @@ LINES = {text.strip(): number for number, text in enumerate(CODE.splitlines(), 1
 
 def function(func_id: int | str, name: str, header: object, **fields: Any) -> dict[str, Any]:
     """A record of the first snapshot: line numbers are texts."""
-    lines = {"header_line": str(header), "line_start": "", "line_end": str(header)}
+    lines = {"header_line": str(header), "line_end": str(header)}
     record = {"paper_id": PAPER, "func_id": str(func_id), "file": "src/fair.py", "name": name, **lines}
     return {**record, "relevant_paper": "", "description": f"Computes {name}.", **fields}
 
@@ -81,8 +81,6 @@ def def_line(text: str) -> int:
 
 
 GINI = function(0, "gini", def_line("def gini(values):"), relevant_paper="Inequality is $G$.")
-# `def update` of Counts is the last line with this text.
-COUNTS = function(1, "update", def_line("def update(self, values):"))
 GINI_VALUE = json.dumps({"II-F": [0.333333]})
 
 
@@ -177,7 +175,7 @@ def test_the_report_says_what_was_used_and_that_the_patterns_are_guessed(checkou
 
 
 def test_the_later_snapshot_names_the_experiments_with_the_functions(checkout: Checkout) -> None:
-    numbers = {"header_line": def_line("def gini(values):"), "line_start": 7, "line_end": 8}
+    numbers = {"header_line": def_line("def gini(values):"), "line_end": 8}
     functions = [
         function(0, "gini", 1) | numbers | {"func_id": 0, "exp_dependencies": [1, 2]},
         function(1, "shift", def_line("def shift(")) | {"exp_dependencies": ["2"]},
@@ -188,40 +186,20 @@ def test_the_later_snapshot_names_the_experiments_with_the_functions(checkout: C
     assert needed == {"Experiment 1": ["0"], "Experiment 2": ["0", "1"]}
 
 
-def test_functions_are_in_the_order_of_the_records(checkout: Checkout) -> None:
-    functions = [function(5, "shift", def_line("def shift(")), GINI]
-    checkout.paper(functions, [experiment(0, "0, 5", GINI_VALUE)])
-    assert checkout.run() == 0
-    assert list(targets(checkout.task())) == ["5", "0"]
-    assert checkout.task().experiments[0].functions == ["5", "0"]
-
-
 # Functions are found by their names
 
 
-def test_stale_lines_are_reported_and_do_not_matter(checkout: Checkout) -> None:
+def test_stale_lines_do_not_matter(checkout: Checkout) -> None:
     checkout.paper([function(0, "gini", 25), function(1, "shift", 1)], [experiment(0, "0,1", GINI_VALUE)])
     assert checkout.run() == 0
     assert targets(checkout.task()) == {"0": "src/fair.py::gini", "1": "src/fair.py::Counts.shift"}
-    line = def_line("def gini(values):")
-    assert (
-        "function 0: imported, although its recorded lines are wrong: "
-        f"line 25 of src/fair.py is not the `def` of `gini`, line {line} is" in checkout.out
-    )
-    assert (
-        "function 1: imported, although its recorded lines are wrong: line 1 of src/fair.py is not"
-        in checkout.out
-    )
 
 
 @pytest.mark.parametrize(
     ("header", "end", "target"),
     [
-        ("class Sums:", None, "Sums.update"),
         ("self.total = sum(values)", None, "Sums.update"),
         ("class Counts:", None, "Counts.update"),
-        ("class Counts:", 23, "Counts.update"),
-        ("return self", None, "Counts.update"),
         ('if __name__ == "__main__":', None, "Counts.update"),
         ("import sys", None, "Sums.update"),
     ],
@@ -234,16 +212,6 @@ def test_recorded_lines_choose_between_equal_names(
     checkout.paper([record], [experiment(0, "0", GINI_VALUE)])
     assert checkout.run() == 0, checkout.out
     assert targets(checkout.task()) == {"0": f"src/fair.py::{target}"}
-    assert "chosen among 2 functions of this name" in checkout.out
-
-
-def test_a_class_goes_before_a_nearer_function_of_another_class(checkout: Checkout) -> None:
-    code = "class A:\n    def f(self):\n        return 1\n\n\nclass B:\n    x = 1\n    y = 2\n    z = 3\n" + (
-        "    w = 4\n    def f(self):\n        return 2\n"
-    )
-    checkout.paper([function(0, "f", 6, line_end="12")], [experiment(0, "0", GINI_VALUE)], code=code)
-    checkout.run()
-    assert targets(checkout.task()) == {"0": "src/fair.py::B.f"}
 
 
 def test_lines_that_go_beyond_a_class_still_choose_its_function(checkout: Checkout) -> None:
@@ -270,44 +238,11 @@ def test_equal_names_without_a_hint_are_ambiguous(checkout: Checkout, header: st
     assert "Sums.update (line 12), Counts.update (line 18)" in checkout.out
 
 
-def test_two_functions_at_the_same_distance_are_ambiguous(checkout: Checkout) -> None:
-    code = CODE + "\n\nif gini:\n    def late(): return 1\n\nelse:\n    def late(): return 2\n"
-    first = code.splitlines().index("    def late(): return 1") + 1
-    records = [GINI, function(1, "late", first + 1, line_end="")]
-    checkout.paper(records, [experiment(0, "0,1", GINI_VALUE)], code=code)
-    assert checkout.run() == 0, checkout.out
-    assert targets(checkout.task())["1"] == "src/fair.py::late#1"
-    code = code.replace("    def late(): return 1\n", "    def late(): return 1\n\n")
-    records[1] = function(1, "late", first + 2)
-    checkout.paper(records, [experiment(0, "0,1", GINI_VALUE)], code=code)
-    assert checkout.run() == 1
-    assert f"choose none of late#1 (line {first}), late#2 (line {first + 4})" in checkout.out
-
-
-def test_a_body_that_is_recorded_inside_the_signature_is_a_wrong_range(checkout: Checkout) -> None:
-    line = def_line("def shift(")
-    records = [
-        function(0, "shift", line, line_start=str(line + 1)),
-        GINI | {"func_id": "1", "line_start": "6"},
-    ]
-    checkout.paper(records, [experiment(0, "0,1", GINI_VALUE)])
-    assert checkout.run() == 0
-    assert checkout.out.count("lines are wrong") == 1
-    assert (
-        "function 0: imported, although its recorded lines are wrong: "
-        f"line {line + 1} of src/fair.py is recorded as the first of the body of "
-        f"`Counts.shift`, but its signature ends in line {line + 3}"
-    ) in checkout.out
-
-
 @pytest.mark.parametrize(
     ("change", "why"),
     [
         ({"file": "src/fare.py"}, "src/fare.py: "),
-        ({"file": "../fair.py"}, "the path must be relative to the folder and inside it"),
         ({"name": "gin"}, "src/fair.py: there is no function `gin` in it; did you mean `gini`?"),
-        ({"name": "Sums"}, "src/fair.py: `Sums` is a class, not a function"),
-        ({"file": "old.py", "name": "f"}, "old.py:2: it is written in Python 2, which cannot be masked"),
         ({"file": "more.py", "name": "empty"}, "more.py:1: `empty` cannot be masked: it has no body"),
         ({"name": "gini"}, "src/fair.py::gini is already the function 0"),
         ({"file": "more.bak", "name": "empty"}, "more.bak: this file is not copied"),
@@ -371,7 +306,6 @@ def test_experiments_are_those_that_the_published_tasks_were_made_of(checkout: C
         ('{"II-F": 0.00094}', {"II-F": 0.00094}),
         ("{'II-F': [1e-08], 'GI (%)': 2}", {"II-F": [1e-08], "GI (%)": 2}),
         ({"a": -0.5, "b": 0}, {"a": -0.5, "b": 0}),
-        ("{'a': (3,)}", {"a": [3]}),
     ],
 )
 def test_results_are_json_or_python(checkout: Checkout, result: Any, numbers: dict[str, float]) -> None:
@@ -385,12 +319,8 @@ def test_results_are_json_or_python(checkout: Checkout, result: Any, numbers: di
     ("result", "why"),
     [
         ("0.5", "is not a mapping of names to numbers"),
-        ("{}", "is not a mapping of names to numbers"),
         ("tensor(0.5)", "is neither JSON nor a Python literal"),
         ('{"a": 1, "b": [1, 2]}', "`b` of the recorded result is not a number"),
-        ('{"a": NaN}', "`a` of the recorded result is not a number"),
-        ('{"a": true}', "`a` of the recorded result is not a number"),
-        ("{1: 2}", "has 1 as a name"),
     ],
 )
 def test_a_result_of_another_form_leaves_the_exit_code(checkout: Checkout, result: str, why: str) -> None:
@@ -412,13 +342,9 @@ def test_a_result_of_another_form_leaves_the_exit_code(checkout: Checkout, resul
         ),
         ("total loss", "Total loss: nan   Side loss: 0.5", math.nan),
         ("IoU", "All: {'F-Score': 0.1, 'Box-IoU': 9.4e-04, 'Average-Loss': 0.6}\n3 s", 9.4e-4),
-        ("IoU", "IoU: 0.5\nBox-IoU: 0.7", 0.5),
         ("last_side_loss", "Processing 1.png\nFinal side loss: 0.0005\n", 0.0005),
-        ("last_side_loss", "Final net loss side: 1.8e-02", 0.018),
         ("IIF", "Time IIF:  0.02\n{'IIF': [2.2e-4], 'IGF': [6.5e-06]}\nTime IIF: 0.03\n", 2.2e-4),
-        ("IIF", "save_IIF: [0.25]\nTime IIF: 0.03", 0.25),
         ("II-F", "II-F: [tensor(0.0109, dtype=torch.float64), tensor(0.01)]", 0.0109),
-        ("f", "of f 3, f1: 4", 3),
         ("one two three four", "One-two_three four = -7", -7),
     ],
 )
@@ -435,64 +361,14 @@ def test_the_guessed_pattern_finds_no_value_of_another_name(printed: str) -> Non
         last_match(RegexValue(pattern=pattern_of("side_loss")), printed, "the output")
 
 
-# Commands
-
-
-@pytest.mark.parametrize(
-    ("command", "said"),
-    [
-        ("python src/fair.py > out.txt 2>&1 | tee log/a.txt", ""),
-        ("cd src && python fair.py --out new.json --lr=0.5", ""),
-        ("cd $HOME && python any.py", ""),
-        ("python src/train.py", "src/train.py"),
-        ("cd src\npython fair.py --data data/x.csv --model=model.pt", "data/x.csv, model.pt"),
-        ("cd srx && python fair.py", "srx, fair.py"),
-        ("DATA=/scratch/me python src/fair.py", "/scratch/me"),
-    ],
-)
-def test_paths_that_the_code_lacks_are_reported(checkout: Checkout, command: str, said: str) -> None:
-    checkout.paper([GINI], [experiment(0, "0", GINI_VALUE, solution=command)])
-    assert checkout.run() == 0
-    assert checkout.task().experiments[0].command == command
-    named = [line for line in checkout.out.splitlines() if "needs files, unless it makes them: " in line]
-    assert [line.split(": ")[2] for line in named] == ([said] if said else [])
-
-
-def test_commands_for_a_gpu_are_named(checkout: Checkout) -> None:
-    command = "CUDA_VISIBLE_DEVICES=0 singularity exec --nv i.sif python src/fair.py --gpu 0 --device cuda"
-    checkout.paper([GINI], [experiment(0, "0", GINI_VALUE, solution=command), experiment(1, "0", GINI_VALUE)])
-    assert checkout.run() == 0
-    assert checkout.out.count("GPU") == 1
-    assert "experiment 0: needs a GPU: CUDA_VISIBLE_DEVICES, --nv, --gpu, cuda" in checkout.out
-
-
 def test_a_remark_on_several_experiments_is_one_line(checkout: Checkout) -> None:
-    checkout.paper([GINI], [experiment(one, "0,8", GINI_VALUE, solution="python a.py") for one in (1, 2)])
-    assert checkout.run() == 1
-    assert checkout.out.splitlines()[1:3] == [
-        "  functions 8 of experiment 1, 8 of experiment 2: left out: functions.jsonl does not have it",
-        "  experiments 1, 2: needs files, unless it makes them: a.py",
-    ]
+    checkout.paper([GINI], [experiment(one, "0", "0.5") for one in (1, 2)])
+    assert checkout.run() == 0
+    (line,) = [line for line in checkout.out.splitlines() if "exit code" in line]
+    assert line.startswith("  experiments 1, 2: the recorded result is not a mapping")
 
 
 # The code
-
-
-@pytest.mark.parametrize(
-    ("line", "is_named"),
-    [
-        ("x = x.cuda()", True),
-        ("x = ones(2, device='cuda:1')", True),
-        ("pass  # x.cuda()", False),
-        ("device = 'cuda' if torch.cuda.is_available() else 'cpu'", False),
-        ("torch.cuda.manual_seed(1)", False),
-    ],
-)
-def test_code_that_needs_a_gpu_is_named(checkout: Checkout, line: str, is_named: bool) -> None:
-    checkout.paper([GINI], [experiment(0, "0", GINI_VALUE)], code=f"{CODE}\n\ndef move(x):\n    {line}\n")
-    assert checkout.run() == 0
-    last = len(CODE.splitlines()) + 4
-    assert (f"  code: needs a GPU: src/fair.py:{last}\n" in checkout.out) == is_named
 
 
 def test_old_versions_links_workspaces_and_task_files_are_not_copied(checkout: Checkout) -> None:
@@ -580,7 +456,6 @@ def test_a_folder_that_is_no_checkout_is_refused(checkout: Checkout, inside: str
         ("functions.jsonl", "{}\n{,\n[1]\n", ["functions.jsonl:2: not JSON", "functions.jsonl:3: not a row"]),
         ("experiments.jsonl", "", ["no function has an experiment that needs it"]),
         ("experiments.jsonl", None, ["there is no experiments.jsonl"]),
-        ("code", None, ["there is no code"]),
     ],
 )
 def test_one_broken_paper_does_not_stop_the_others(
@@ -608,19 +483,12 @@ def test_without_any_task_nothing_is_written(checkout: Checkout) -> None:
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"func_id": None}, "functions.jsonl:2: left out: `func_id` is missing"),
         (
             {"func_id": "a_b"},
             "functions.jsonl:2: left out: `func_id` has 'a_b', which is not an id of letters",
         ),
         ({"func_id": "0"}, "functions.jsonl:2: left out: line 1 has the same id, 0"),
-        ({"file": ""}, "functions.jsonl:2: left out: `file` is missing"),
-        ({"name": 3}, "functions.jsonl:2: left out: `name` should be text"),
         ({"description": ""}, "function 1: left out: it has no description, so no published task has it"),
-        (
-            {"exp_dependencies": {}},
-            "functions.jsonl:2: left out: `exp_dependencies` has {}, which is not an id",
-        ),
     ],
 )
 def test_a_function_record_that_cannot_be_used_is_named(
@@ -637,9 +505,7 @@ def test_a_function_record_that_cannot_be_used_is_named(
     ("change", "message"),
     [
         ({"exp_id": ""}, "experiments.jsonl:2: left out: `exp_id` is missing"),
-        ({"exp_id": 0}, "experiments.jsonl:2: left out: line 1 has the same id, 0"),
         ({"solution": " "}, "experiments.jsonl:2: left out: `solution` is missing"),
-        ({"result": None}, "experiments.jsonl:2: left out: `result` is missing"),
         (
             {"func_dependencies": "7"},
             "function 7 of experiment 1: left out: functions.jsonl does not have it",
@@ -741,12 +607,6 @@ def test_tried_programs_the_network_and_a_gpu_are_named(checkout: Checkout) -> N
 
 
 @pytest.mark.slow
-def test_sources_that_a_traceback_looks_for_are_not_needed(checkout: Checkout) -> None:
-    lines = tried(checkout, "python -c 'import numpy; numpy.random.choice(1, 2, replace=False)'")
-    assert [line.partition(":")[2][:28] for line in lines] == [" stopped with exit code 1: V"]
-
-
-@pytest.mark.slow
 def test_a_tried_experiment_ends_with_its_time(checkout: Checkout) -> None:
     checkout.paper([GINI], [experiment(0, "0", GINI_VALUE, solution="cat a.csv; sleep 600")])
     assert checkout.run("--try", "1", "--sandbox", "local") == 0
@@ -812,24 +672,3 @@ def test_gold_solves_an_imported_paper_and_a_stub_does_not(
     gold.assert_outcomes(passed=4)
     stub = project.runpytest_subprocess("--super-agent=agents:Nothing", "--super-n=1,3", "out")
     stub.assert_outcomes(failed=4)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    ("result", "why"),
-    [
-        ('{"fairness": 0.3333}', "*what the command printed has no match*"),
-        # Not the values of `II-F2`, nor the number on the line after `nan`.
-        ('{"II-F": 7}', "*II-F*0.333*7*"),
-        ('{"broken": 0.5}', "*broken is NaN, not 0.5*"),
-    ],
-)
-def test_a_wrong_guess_is_seen_in_a_run_of_gold(
-    checkout: Checkout, project: pytest.Pytester, result: str, why: str
-) -> None:
-    code = CODE + '    print("broken: nan")\n    print(0.5)\n'
-    checkout.paper([GINI], [experiment(0, "0", result)], code=code)
-    assert checkout.run() == 0
-    gold = project.runpytest_subprocess("--super-agent=gold", "out")
-    gold.assert_outcomes(failed=1)
-    gold.stdout.fnmatch_lines(f"missed{why}")

@@ -15,7 +15,7 @@ from pytest_super.metrics.landmarks import LANDMARKS
 from pytest_super.metrics.matching.landmark_matcher import LandmarkMatcher
 from pytest_super.metrics.matching.patterns import required_literals
 from pytest_super.metrics.matching.plain_text import PlainText, plain
-from pytest_super.tasks.repetitions import written_out
+from pytest_super.tasks.fields import written_out
 from pytest_super.tasks.task import Task
 
 # Takes exponential time in any engine that backtracks.

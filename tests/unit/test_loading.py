@@ -42,27 +42,18 @@ def errors_of(load: Any, text: str | bytes) -> list[str]:
     [
         ("5e-05", 5e-05),
         ("1e-3", 1e-3),
-        ("-.5", -0.5),
         ("no", "no"),
         ("1:30", "1:30"),
         ("012", 12),
         ("0o12", 10),
-        ("0x1F", 31),
         ("2020-01-01", "2020-01-01"),
         ("true", True),
         ("null", None),
-        ("~", None),
-        ("''", ""),
         ("'1'", "1"),
-        ("1_000", "1_000"),
         (".inf", float("inf")),
         # A tag can state the type.
         ("!!str 5", "5"),
         ("!!int '5'", 5),
-        ("!!float 1", 1.0),
-        ("!!bool true", True),
-        ("!!null ~", None),
-        ("!!seq [1]", [1]),
         ("!!map {'<<': 1}", {"<<": 1}),
     ],
 )
@@ -143,26 +134,13 @@ def test_all_errors_of_a_file_are_told_at_once_with_their_places(load: Any) -> N
         (MINIMAL.replace("answer: 1", "answer: !foo x"), "the tag !foo is not supported here"),
         (MINIMAL.replace("answer: 1\n", ""), "`answer` is missing"),
         (MINIMAL.replace("answer: 1", "answer: null"), "`answer` has no value"),
-        (MINIMAL + "landmarks: ['x{99999999999}']\n", "5:13: `landmarks[0]` is not a regular expression"),
-        (MINIMAL + f"landmarks: [{'(' * 999}{')' * 999}]\n", "`landmarks[0]` is not a regular expression"),
         (MINIMAL + "landmarks: ['(?:a{400}){251}']\n", "5:13: `landmarks[0]` repeats more than 100,000 "),
-        (MINIMAL + f"sandbox: {{memory: {'9' * 400}g}}\n", "5:19: `sandbox.memory` is not a size"),
-        (MINIMAL.replace("expert", "masked"), "needs a `category`"),
-        ("id: a\nset: auto\nquery: run it\n", "needs an `entrypoint`"),
         (MINIMAL + "solution: {notebook: gone.ipynb}\n", "5:22: the notebook"),
         (MINIMAL + "solution: {cells: ['1'], answer_cell: 2}\n", "there are 1 code cells"),
-        (MINIMAL + "solution: {cells: []}\n", "5:19"),
-        (MINIMAL + "repository: {path: gone}\n", "there is no folder"),
         (MINIMAL + "repository: {path: ../other}\n", "stays in its folder"),
-        (MINIMAL + "repository: {git: u, pypi: v}\n", "exactly one of git, pypi, path"),
         (MINIMAL + "pre_execute: [{cell: x, edit: {path: a, before: b, after: c}}]\n", "one of cell, edit"),
         (MINIMAL + "answer_unknown: true\n", "5:17: `answer_unknown` is true"),
-        (MINIMAL + "tolerance: -1\n", "should be at least 0"),
-        (MINIMAL + "tolerance: .nan\n", "finite"),
-        (MINIMAL + "sandbox: {memory: much}\n", "512m or 4g"),
-        (MINIMAL + "sandbox: {env: {a=b: x}}\n", "5:16: `sandbox.env` has the variable 'a=b'"),
         (MINIMAL + 'sandbox: {env: {a: "\\0"}}\n', "5:16: `sandbox.env` has the variable 'a'"),
-        (MINIMAL + "sandbox: {packages: ['num py']}\n", "5:22: `sandbox.packages[0]` is not a package"),
         (MINIMAL + f"answer3: {'9' * 5000}\n", "5,000 digits"),
         (MINIMAL + "--- \n" + MINIMAL, "the id `a` already appears at line 1"),
     ],
@@ -178,63 +156,23 @@ def test_a_pattern_of_which_re_warns_is_no_mistake(load: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "messages"),
-    [
-        (
-            MINIMAL.replace("expert", "masked") + "solution: {notebook: no.ipynb, answer_cell: x}\n",
-            ["1:1: a masked task needs a `category`", "5:22: the notebook", "5:45: `solution.answer_cell`"],
-        ),
-        (
-            MINIMAL + "tolerance: x\n---\n" + MINIMAL + "---\n" + MINIMAL + "typo: 1\n",
-            ["5:12: `tolerance`", "7:1: the id `a`", "12:1: the id `a`", "16:1: unknown field `typo`"],
-        ),
-        (
-            "id: a\nset: expert\nanswer: null\nlimits: {cell: !!int x}\n",
-            ["1:1: `query` is missing", "3:9: `answer` has", "4:16: `x` is not a !!int"],
-        ),
-        (
-            "id: a\nset: masked\nquery: q\nanswer: &a [*a]\ntolerance: x\n",
-            ["1:1: a masked task needs", "4:9: this value contains itself", "5:12: `tolerance`"],
-        ),
-        (MINIMAL + "id: b\nid: c\ntolerance: x\n", ["5:1: the key", "6:1: the key", "7:12: `tolerance`"]),
-        (MINIMAL + "---\n" + MINIMAL + "---\nid: 'x\n", ["6:1: the id `a`", "11:5: broken YAML"]),
-    ],
-)
-def test_errors_in_fields_hide_no_error_of_the_whole(load: Any, text: str, messages: list[str]) -> None:
-    errors = errors_of(load, text)
-    assert len(errors) == len(messages), errors
-    for error, message in zip(errors, messages, strict=True):
-        assert f"t.task.yaml:{message}" in error
-
-
-@pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("id: a\nset: masked\nquery: q\nanswer: 1\ncategory: A B\n", "5:11: "),
         ("id: a\nset: auto\nquery: q\nentrypoint: {pathh: x, path: y}\n", "4:14: "),
-        ("id: a\nset: nonsense\nquery: q\n", "2:6: "),
         (
             "id: a\nset: auto\nquery: q\nentrypoint:\n  path: src/train.cpp\n",
             "5:9: no process runs src/train.cpp itself: name the program that is built from it",
         ),
-        ("id: a\nset: !foo masked\nquery: q\n", "2:6: "),
-        ("id: a\nset: expert\nquery: q\nanswer: !foo x\n", "4:9: "),
         ("id: !foo a\nset: expert\nquery: q\nanswer: x\n", "1:5: "),
         (MINIMAL.replace("id: a", "id: a/b") + "---\n" + MINIMAL, "1:5: "),
         (MINIMAL.replace("1", "\n  a: &a {x: 1}\n  b:\n    <<: *a\n    y: 2"), "7:5: merge keys (`<<`)"),
         (MINIMAL.replace("1", "&a [*a]"), ITSELF),
-        (MINIMAL.replace("1", "&a [1, *a, *a]"), ITSELF),
-        (MINIMAL.replace("1", "&a {k: {l: *a}}"), ITSELF),
         (MINIMAL.replace("1", "&a [&b [*a], *b]"), ITSELF),
-        (MINIMAL.replace("1", "&a [[[x]], *a]"), ITSELF),
         ("id: 'a\nset: expert\nquery: x\n", OPEN_QUOTE),
         ('id: "a\nset: expert\nquery: x\n', OPEN_QUOTE),
-        ("id: 'a\n---\nid: b\n", OPEN_QUOTE),
         (b"id: a\nquery: caf\xe9\n", "2:11: not UTF-8 (byte 0xe9)"),
         (b"#" * 17_000_000, "1:1: the file has 17,000,000 bytes"),
         ("answer: \n " + "[1-1," * 900, "2:497: lists and mappings are nested more than 100 deep"),
-        ("answer: \n " + "{a: " * 900, "2:398: lists and mappings are nested more than 100 deep"),
-        ("answer: \n " + "? " * 100_000, "2:200: lists and mappings are nested more than 100 deep"),
     ],
     ids=lambda value: repr(value[:30]),
 )
@@ -281,17 +219,10 @@ def test_each_wrong_field_is_told_once_whatever_else_is_wrong(
     "written",
     [
         "!!bool yes",
-        "!!int 1.5",
-        "!!int ''",
-        "!!null nothing",
         "!!str [a]",
-        "!!seq {a: 1}",
-        "!!omap [a: 1]",
         "!!binary aGk=",
         "!!python/object/apply:os.system [x]",
-        "!!python/name:os.system ''",
         "!foo [x]",
-        "!<x> y",
     ],
 )
 @pytest.mark.parametrize("before", ["", "k: "])
@@ -300,13 +231,6 @@ def test_a_tag_that_does_not_fit_is_refused_at_its_place(load: Any, written: str
         load, f"id: a\nset: expert\nquery: do it\nanswer: {{{before or '? '}{written}, b: 1}}\n"
     )
     assert error.startswith(f"t.task.yaml:4:{10 + len(before or '? ')}: ")
-
-
-@pytest.mark.parametrize("opener", ["[", "{a: ", "? ", "- "])
-def test_no_depth_ends_the_process(load: Any, opener: str) -> None:
-    """As it would end if the parser's stack overflowed."""
-    [error] = errors_of(load, "answer: \n " + opener * 100_000)
-    assert error.endswith("lists and mappings are nested more than 100 deep")
 
 
 def nested(depth: int) -> dict[str, str]:
@@ -330,12 +254,6 @@ def test_a_value_that_is_nested_too_deeply_is_refused(load: Any, kind: str, dept
     errors = errors_of(load, MINIMAL.replace("answer: 1\n", f"answer: {nested(depth)[kind]}\n"))
     expected = "a key must be plain text" if kind == "keys" and depth < 1_000 else "nested more than 100 deep"
     assert [error for error in errors if expected in error], errors
-
-
-def test_a_value_may_be_nested_as_deeply_as_the_bound_says(load: Any) -> None:
-    # The task is a mapping itself.
-    [task] = load(MINIMAL.replace("answer: 1", f"answer: {'[' * 99}1{']' * 99}"))
-    assert json.dumps(task.answer).count("[") == 99
 
 
 def test_aliases_cannot_expand_without_end(load: Any) -> None:
@@ -377,11 +295,6 @@ def test_a_tag_that_says_nothing_is_refused_and_does_not_turn_text_into_a_number
     errors = errors_of(load, f"id: a\nset: expert\nqeury: do it\nanswer: {written}\n")
     assert errors[-1] == f"t.task.yaml:4:{column}: the tag ! is not supported here"
     assert len(errors) == 3
-
-
-def test_an_exclamation_mark_in_a_text_is_no_tag(load: Any) -> None:
-    [task] = load("id: a\nset: expert\nquery: |\n  ! ls\nanswer: ['! 5', \"! 6\", a ! b, c!, '! ']\n")
-    assert task.answer == ["! 5", "! 6", "a ! b", "c!", "! "]
 
 
 @pytest.mark.slow

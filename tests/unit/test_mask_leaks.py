@@ -9,7 +9,7 @@ import pytest
 
 from pytest_super.cli import main
 from pytest_super.functions.leaks import Leak, find_leaks, gold_of
-from pytest_super.functions.repository import mask_functions
+from pytest_super.functions.masking import masked_files, write_masked
 
 BODY = """\
     total_weight = sum(weights) or 1.0
@@ -26,7 +26,9 @@ def leaks(folder: Path, files: dict[str, str]) -> list[Leak]:
         path = folder / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text)
-    masked = mask_functions(folder, ["model.py::variance"])["model.py"]
+    made = masked_files(folder, ["model.py::variance"])
+    write_masked(folder, None, made)
+    masked = made["model.py"]
     return list(find_leaks(folder, [gold_of("model.py::variance", one.body) for one in masked.functions]))
 
 

@@ -71,24 +71,15 @@ def errors(folder: Path, data: dict[str, Any]) -> str:
     return str(caught.value)
 
 
-def test_a_paper_is_one_task_of_its_file(tmp_path: Path) -> None:
-    (task,) = load(tmp_path, paper_data())
-    assert task.n == [1]
-    assert task.aggregate == "all"
-
-
 @pytest.mark.parametrize(
     ("change", "message"),
     [
         ({"functions": []}, "`functions` is missing: a task of the set functions needs it"),
         ({"experiments": []}, "`experiments` is missing"),
         ({"answer": 3}, "a task of the set functions takes no `answer`: its experiments decide"),
-        ({"solution": {"cells": ["1"]}}, "takes no `solution`"),
         ({"repository": {"path": "repo"}}, "needs a repository with `provide: true`"),
         ({"n": [1, 4]}, "4 functions cannot be masked together: there are 3"),
-        ({"n": 0}, "`n[0]` should be at least 1"),
         ({"paper": {"file": "p.md"}}, "there is no file"),
-        ({"paper": {"file": "p.doc"}}, "should be a file with one of the suffixes .txt, .md, .pdf"),
         (
             {"experiments": [experiment(functions=[0, 1, 2, 7])]},
             "there is no function `7`; known are 0, 1, 2",
@@ -99,14 +90,6 @@ def test_a_paper_is_one_task_of_its_file(tmp_path: Path) -> None:
             "`experiments[0]` has no value `los` with `expected`; did you mean `loss`?",
         ),
         (
-            {"experiments": [experiment(result=[LOSS], paper={"gain": 3})]},
-            "`experiments[0]` has no value `gain` with `expected`; known are loss",
-        ),
-        (
-            {"experiments": [experiment(paper={"exit": 0})]},
-            "has no value `exit` with `expected`; known are none",
-        ),
-        (
             {"experiments": [experiment(result=[NUMBER, {"number": "m"}], paper={"number": 3})]},
             "`experiments[0]` has several values `number`: give each a `name`",
         ),
@@ -114,21 +97,13 @@ def test_a_paper_is_one_task_of_its_file(tmp_path: Path) -> None:
             {"experiments": [experiment(result=[LOSS], graded_by="paper")]},
             "needs `paper`, the values that the paper states, with `graded_by: paper`",
         ),
-        (
-            {"experiments": [experiment(result=[LOSS], paper={})]},
-            "`experiments[0].paper` should not be empty",
-        ),
         ({"experiments": [varied({"loss": 1})]}, "expects the same values with `python run.py 7`"),
-        ({"experiments": [varied({})]}, "`experiments[0].vary[0].expected` should not be empty"),
         ({"experiments": [experiment(files={"t.py": "gone.py"})]}, "there is no file "),
-        ({"experiments": [experiment(files={"t.py": "repo/t.py"})]}, "where the agent could read it"),
         (
             {"experiments": [experiment(files={"a.py": "t.py"})]},
             "a.py would replace a.py, which is collected",
         ),
-        ({"functions": [{"target": "f", "sha256": DIGEST}]}, "is not a target"),
         ({"functions": [{"target": "../a.py::f", "sha256": DIGEST}]}, "inside it"),
-        ({"functions": [{"target": "a.py::f"}]}, "`functions[0].sha256` is missing"),
         (
             {"functions": [{"target": "a.py::f", "sha256": DIGEST, "id": "a_b"}]},
             "`functions[0].id`",
@@ -193,14 +168,6 @@ def test_an_item_is_graded_by_the_gold_run_or_by_the_paper(tmp_path: Path, by: s
     assert other.expected == 3
     assert expected_report(item.experiments) == {"e": {"loss": expected}}
     assert graded_by(item.experiments) == [by]
-
-
-def test_values_that_the_paper_does_not_state_are_graded_by_the_gold_run() -> None:
-    stated = experiment("a", result=[LOSS, NUMBER], paper={"loss": 5}, graded_by="paper")
-    made = paper(experiments=[stated, experiment("b")])
-    assert [check.expected for check in made.experiments[0].result] == [5, 1]
-    assert graded_by(made.experiments) == ["gold-run", "paper"]
-    assert graded_by([made.experiments[1]]) == []
 
 
 def test_what_the_paper_states_changes_the_scoring_only_if_it_decides() -> None:
@@ -360,7 +327,6 @@ def test_the_expected_report_is_right() -> None:
         "{'one': '0.5', 'two': {'a': [1.2], 'b': {'x': [[0.05]], 'y': ['-2']}}}",
         # As JSON it can have any length.
         f'{{"one": 0.5, "two": {{"a": 1, "b": {{"x": [0], "y": -2}}}}, "more": "{"x" * 200_000}"}}',
-        {"one": [0.5], "two": '{"a": 2, "b": {"x": [0], "y": -2}}', "more": 3},
     ],
 )
 def test_fences_quotes_and_lists_of_one_element_do_not_matter(report: Any) -> None:
@@ -406,10 +372,7 @@ def test_values_that_were_not_asked_for_are_wrong() -> None:
         ({"a": 0}, {"a": 0}, False),
         # Only as far as the reported list goes.
         ({"a": [1, 2, 3], "b": 1}, {"a": [], "b": 1}, True),
-        ({"a": [1, 2]}, {"a": 1}, False),
         ({"a": 1.0}, '{"a": 1.0}', True),
-        ({"a": 1.0}, "```json\n{}\n```", False),
-        ({"a": 1.0}, None, False),
     ],
 )
 def test_reference_scoring_is_the_published_rule(expected: Any, report: Any, passes: bool) -> None:

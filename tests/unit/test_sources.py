@@ -251,13 +251,6 @@ def test_many_at_once_get_the_same_whole_folder(
     assert [path.name for path in (tmp_path / "cache").iterdir()] == ["pypi"]
 
 
-def test_a_cache_that_cannot_be_written_is_told(tmp_path: Path) -> None:
-    (tmp_path / "cache").write_text("a file")
-    repository = Repository(**first_of(b""))
-    with pytest.raises(InfrastructureError, match=r"the source cache .* cannot be written"):
-        fetch(repository, base=tmp_path, cache=tmp_path / "cache")
-
-
 def git(*arguments: str, cwd: Path) -> str:
     identity = ["-c", "user.name=x", "-c", "user.email=x@example.org"]
     done = subprocess.run(["git", *identity, *arguments], cwd=cwd, check=True, capture_output=True, text=True)
@@ -307,15 +300,6 @@ def test_a_commit_is_fetched_once_with_all_its_files(
     assert (get(git="my repo.git", commit=second) / "run.py").read_text() == "second"
     origin.rename(tmp_path / "gone")
     assert get(git=origin.as_uri(), commit=first) == folder
-
-
-def test_a_commit_has_the_folder_of_its_own_address(
-    origin: Path, get: Callable[..., Path], tmp_path: Path
-) -> None:
-    commit = git("rev-parse", "HEAD", cwd=origin)
-    git("clone", "--quiet", str(origin), str(tmp_path / "fork"), cwd=tmp_path)
-    assert get(git=origin.as_uri(), commit=commit).name == "my_20repo"
-    assert get(git=(tmp_path / "fork").as_uri(), commit=commit).name == "fork"
 
 
 def test_no_hook_of_anyone_runs(

@@ -84,7 +84,6 @@ def require_columns(rows: list[Row], set_name: str, shown: str) -> None:
 def make_files(rows: list[Row], set_name: str, shown: str, sandbox: Mapping[str, Any]) -> dict[str, str]:
     """The text of each task file, by name. Warns of each row that yields none."""
     files: dict[str, str] = {}
-    bare: list[str] = []
     for row in rows:
         warn = partial(print_warning, f"{shown}:row {row.number} ({row.fields.get('task_id')}):")
         try:
@@ -98,16 +97,8 @@ def make_files(rows: list[Row], set_name: str, shown: str, sandbox: Mapping[str,
             if name in files:
                 raise ValueError("an earlier row is equal")
             files[name] = task_text(fields, Path(name))
-            if "/" not in fields.get("entrypoint", {}).get("path", "/"):
-                bare.append(f"{fields['entrypoint']['path']} of {fields['id']}")
         except ValueError as error:
             warn(f"left out: {error}")
-    if bare:
-        print_warning(
-            f"{shown}:",
-            f"entrypoints without a folder: {len(bare)}, such as {bare[0]}. Such a name is the file at the "
-            "top of the repository, or else its only file of that name: add the folder if there are several",
-        )
     return files
 
 

@@ -14,7 +14,7 @@ from pytest_super.agents.registry import AgentSettings, make_gold
 from pytest_super.agents.replay import ReplayAgent, read_steps
 from pytest_super.authoring.tries import try_of
 from pytest_super.errors import SuperError
-from pytest_super.session.trial.masked_code import prepared_code
+from pytest_super.grading.masked_code import prepared_code
 from pytest_super.store.trajectory import Step
 from pytest_super.tasks.paper_item import PaperItem
 from pytest_super.tasks.task import Task

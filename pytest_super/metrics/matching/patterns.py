@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from pytest_super.metrics.matching.windows import Window
-from pytest_super.tasks.repetitions import COMMENT, PIECE
+from pytest_super.tasks.fields import COMMENT, PIECE
 
 # Each character searched adds this much to a pattern's time limit, so that a long output alone does not
 # exhaust it. It allows 10 million characters a second, 100 times slower than a usual search.

@@ -10,11 +10,10 @@ from time import monotonic
 from typing import Any
 
 from pytest_super.functions.source import SourceError
-from pytest_super.grading.changed_code import ChangedCode, Original, changed_code, originals_in
+from pytest_super.grading.changed_code import ChangedCode, changed_code, originals_in
 from pytest_super.grading.collected import (
     Collected,
     CollectionError,
-    Files,
     changed_elsewhere,
     collect,
     files_below_workdir,
@@ -22,11 +21,11 @@ from pytest_super.grading.collected import (
     read_collected,
 )
 from pytest_super.grading.grader import Grader
+from pytest_super.grading.masked_code import Splice
 from pytest_super.kernel.client import Kernel
 from pytest_super.metrics.evidence import GradedValue
 from pytest_super.session.trial.item import ReadyKernel, TaskItem
 from pytest_super.session.trial.kernels import first_ready
-from pytest_super.session.trial.masked_code import Splice
 from pytest_super.tasks.grade import SAME, Grade
 from pytest_super.tasks.task import Task
 
@@ -66,15 +65,18 @@ def grade_trial(item: TaskItem, task: Task, grade: Grade, kernel: Kernel) -> Tri
     else:
         try:
             paths = paths_of(grade, item.provided or "")
-            collected = collect(kernel, paths, folder.path / COLLECTED)
-            graded, splice = what_is_graded(item, collected, folder.path / SPLICED)
+            collected = graded = collect(kernel, paths, folder.path / COLLECTED)
+            if item.paper_code is not None:
+                splice = item.paper_code.write_spliced(collected.archive, folder.path / SPLICED)
+                graded = read_collected(folder.path / SPLICED)
         except (CollectionError, SourceError) as error:
             values = grader.failed(str(error))
         else:
             with second_kernel(item, task, grade) as second:
                 before = files_below_workdir(second)
                 changed = changed_elsewhere(collected, before)
-                originals = originals_of(item, second, collected, before)
+                masked = item.paper_code
+                originals = masked.originals() if masked else originals_in(second, collected, before)
                 code = None if originals is None else changed_code(graded.archive, originals)
                 values = grader.grade(second, graded)
             if splice is not None and not splice.is_alike:
@@ -88,25 +90,6 @@ def grade_trial(item: TaskItem, task: Task, grade: Grade, kernel: Kernel) -> Tri
         whole_file=whole_file,
         splice=splice,
     )
-
-
-def what_is_graded(item: TaskItem, collected: Collected, archive: Path) -> tuple[Collected, Splice | None]:
-    """The collected files; for an item of a paper the original ones with the agent's bodies.
-
-    Raises SourceError for what the agent did wrong, and InfrastructureError.
-    """
-    if (code := item.paper_code) is None:
-        return collected, None
-    splice = code.write_spliced(collected.archive, archive)
-    return read_collected(archive), splice
-
-
-def originals_of(
-    item: TaskItem, kernel: Kernel, collected: Collected, before: Files | None
-) -> dict[str, Original] | None:
-    """The Python files before the agent that are graded as the agent has changed them."""
-    code = item.paper_code
-    return originals_in(kernel, collected, before) if code is None else code.originals()
 
 
 def grade_collected(item: TaskItem, grade: Grade, collected: Collected, log: Path) -> list[GradedValue]:

@@ -22,8 +22,8 @@ from pytest_super.tasks.task import Task
 from pytest_super.words import counted, printable
 
 if TYPE_CHECKING:
+    from pytest_super.grading.masked_code import PaperCode
     from pytest_super.kernel.client import Kernel
-    from pytest_super.session.trial.masked_code import PaperCode
 
 RESULT = pytest.StashKey[TrialResult]()
 # The result of an earlier run that stands for the trial, which then does not run.

@@ -30,8 +30,8 @@ from pytest_super.tasks.task import Repository, Task
 if TYPE_CHECKING:
     import pytest
 
+    from pytest_super.grading.masked_code import PaperCode
     from pytest_super.kernel.client import Kernel
-    from pytest_super.session.trial.masked_code import PaperCode
 
 KERNEL_FIXTURES = frozenset({"super_kernel", "super_make_kernel"})
 
@@ -125,7 +125,7 @@ def choose_place(
     sandbox = choose_sandbox(item, task)
     if code is None and isinstance(task, PaperItem):
         # Not at the top: what parses and masks code takes memory in each worker.
-        from pytest_super.session.trial.masked_code import prepared_code
+        from pytest_super.grading.masked_code import prepared_code
 
         code = prepared_code(task)
     prefix = prefix_of(task, sandbox, may_make=may_make) if uses_snapshots(item) else Prefix(task)

@@ -16,8 +16,8 @@ import pytest
 from pytest_super.kernel.sandbox import Sandbox
 
 if TYPE_CHECKING:
+    from pytest_super.grading.masked_code import PaperCode
     from pytest_super.session.trial.item import ReadyKernel, TaskItem
-    from pytest_super.session.trial.masked_code import PaperCode
     from pytest_super.snapshots.prefix import Prefix
     from pytest_super.tasks.task import Task
 

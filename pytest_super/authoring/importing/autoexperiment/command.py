@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from pytest_super.authoring.importing.autoexperiment.paper import DATASET, paper_files
-from pytest_super.authoring.importing.autoexperiment.report import PaperReport, report_lines
+from pytest_super.authoring.importing.autoexperiment.records import PaperReport, report_lines
 from pytest_super.authoring.importing.store import changes_of, write_files
 from pytest_super.errors import SuperError
 from pytest_super.tasks.loading import load_tasks
@@ -20,8 +20,8 @@ PAPERS = "dataset/MLRC"
 PARTS = ("functions.jsonl", "experiments.jsonl", "code", "paper.txt")
 RECORD = "autoexperiment.import.json"
 TRY_LINE = (
-    "No code was run, so experiments can need more than their commands show: --try 30 runs each of them for "
-    "at most 30 s in a sandbox, and names what is missing"
+    "No code was run. Experiments can lack files, modules or programs: --try 30 runs each of them for at "
+    "most 30 s in a sandbox, and names what is missing"
 )
 
 
@@ -36,7 +36,10 @@ def import_autoexperiment(checkout: Path, output: Path, *, force: bool, trying: 
     reports = [PaperReport(folder.name) for folder in folders]
     for folder, report in zip(folders, reports, strict=True):
         try:
-            add_files(files, paper_files(folder, report))
+            made = paper_files(folder, report)
+            if common := sorted(files.keys() & made.keys()):
+                raise ValueError(f"another paper has the same id: both would write {common[0]}")
+            files |= made
         except (SuperError, ValueError) as error:
             report.refuse(str(error))
         for line in report_lines(report):
@@ -46,7 +49,8 @@ def import_autoexperiment(checkout: Path, output: Path, *, force: bool, trying: 
     written = write_files(output, files, {"dataset": DATASET}, record=RECORD, force=force)
     print(f"{totals(reports)} in {output} (files: {changes_of(written)})")
     if guessed := sum(report.guessed for report in reports if report.used):
-        print(printable_line(guess_line(guessed, output)))
+        line = f"The patterns of {counted(guessed, 'value')} are guessed from their names. A run of gold"
+        print(printable_line(f"{line} has to confirm them: run pytest-super verify {output}"))
     if trying is None:
         print(TRY_LINE)
     else:
@@ -67,21 +71,7 @@ def paper_folders(checkout: Path) -> list[Path]:
     return folders
 
 
-def add_files(files: dict[str, str | Path], made: dict[str, str | Path]) -> None:
-    """Raises ValueError if another paper has the same files."""
-    if common := sorted(files.keys() & made.keys()):
-        raise ValueError(f"another paper has the same id: both would write {common[0]}")
-    files.update(made)
-
-
 def totals(reports: Sequence[PaperReport]) -> str:
     used = [report.used for report in reports if report.used]
     counts = [counted(sum(one[what] for one in used), what) for what in ("function", "experiment")]
     return f"{counted(len(used), 'paper')}, {counts[0]}, {counts[1]}"
-
-
-def guess_line(guessed: int, output: Path) -> str:
-    return (
-        f"The patterns of {counted(guessed, 'value')} are guessed from their names. A run of gold has to "
-        f"confirm them: run pytest-super verify {output}"
-    )

@@ -5,29 +5,20 @@ from __future__ import annotations
 import ast
 from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from pytest_super.functions.definitions import Definition, Function, bare_name, definitions, named, plain_name
-from pytest_super.functions.masking import mask_file
+from pytest_super.functions.masking import mask_file, read
 from pytest_super.functions.names import SEPARATOR, by_file
-from pytest_super.functions.repository import read
 from pytest_super.functions.source import PythonSource, SourceError
-from pytest_super.functions.spans import header_end
 from pytest_super.words import did_you_mean
 
 if TYPE_CHECKING:
     from pytest_super.authoring.importing.autoexperiment.records import FunctionRecord
 
 
-class Located(NamedTuple):
-    target: str
-    sha256: str
-    wrong_range: str
-    """What is wrong with the recorded lines, or ""."""
-
-
-def locate(record: FunctionRecord, code: Path, files: Collection[str]) -> Located:
-    """The record's function, by its name. `files` are those of the code that an agent gets.
+def locate(record: FunctionRecord, code: Path, files: Collection[str]) -> tuple[str, str]:
+    """The target of the record's function, and its digest. `files` are those of the code that an agent gets.
 
     Raises SuperError if it is not there, if several fit, or if it cannot be masked.
     """
@@ -38,9 +29,7 @@ def locate(record: FunctionRecord, code: Path, files: Collection[str]) -> Locate
     candidates = functions_named(source, record.name)
     chosen = nearest(source, record, candidates)
     (masked,) = mask_file(source, [chosen.name]).functions
-    return Located(
-        f"{path}{SEPARATOR}{chosen.name}", masked.sha256, wrong_range(source, record, chosen, len(candidates))
-    )
+    return f"{path}{SEPARATOR}{chosen.name}", masked.sha256
 
 
 def functions_named(source: PythonSource, name: str) -> list[Definition]:
@@ -101,19 +90,3 @@ def classes(tree: ast.Module) -> Iterator[ast.ClassDef]:
 
 def lines_of(node: ast.ClassDef | Function) -> range:
     return range(node.lineno, (node.end_lineno or node.lineno) + 1)
-
-
-def wrong_range(source: PythonSource, record: FunctionRecord, chosen: Definition, candidates: int) -> str:
-    line, what = chosen.node.lineno, f"the `def` of `{chosen.name}`"
-    if record.header_line != line:
-        several = f", chosen among {candidates} functions of this name" if candidates > 1 else ""
-        if record.header_line is None:
-            return f"none is recorded; {what} is in line {line} of {source.name}{several}"
-        return f"line {record.header_line} of {source.name} is not {what}, line {line} is{several}"
-    last = header_end(source, chosen.node).line
-    if record.line_start is not None and line < record.line_start <= last:
-        return (
-            f"line {record.line_start} of {source.name} is recorded as the first of the body of "
-            f"`{chosen.name}`, but its signature ends in line {last}"
-        )
-    return ""

@@ -10,22 +10,21 @@ from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple
 
 from pytest_super.authoring.importing.autoexperiment.located import locate
-from pytest_super.authoring.importing.autoexperiment.needs import gpu_lines, gpu_words, missing_paths
 from pytest_super.authoring.importing.autoexperiment.records import (
     OWN,
     TABLE,
     ExperimentRecord,
     FunctionRecord,
+    PaperReport,
     Records,
     read_experiments,
     read_functions,
 )
-from pytest_super.authoring.importing.autoexperiment.report import PaperReport
 from pytest_super.authoring.importing.autoexperiment.results import EXIT_ONLY, checks_of, recorded_numbers
 from pytest_super.authoring.task_text import task_text
 from pytest_super.errors import SuperError
 from pytest_super.functions.leaks import OLD_FOLDERS, is_old_file
-from pytest_super.functions.repository import masked_files
+from pytest_super.functions.masking import masked_files
 from pytest_super.sources.beside import TASK_FILES
 from pytest_super.tasks.fields import legal_id
 from pytest_super.tasks.task import TASK_SUFFIX
@@ -53,8 +52,6 @@ def paper_files(folder: Path, report: PaperReport) -> dict[str, str | Path]:
         report.note(
             CODE, f"not copied, because they are links or can contain solutions: {named(code.others, 3)}"
         )
-    if lines := gpu_lines(code.files):
-        report.note(CODE, f"needs a GPU: {named(lines, 3)}")
     task = {
         "id": paper_id,
         "set": "functions",
@@ -63,8 +60,9 @@ def paper_files(folder: Path, report: PaperReport) -> dict[str, str | Path]:
         **({"paper": {"file": f"{paper_id}.txt"}} if text else {}),
         **functions_and_experiments(folder, code, report),
     }
+    copied = {f"{paper_id}/{name}": path for name, path in code.files.items()}
     files: dict[str, str | Path] = {f"{paper_id}{TASK_SUFFIX}": valid_text(task)}
-    return {**files, **({f"{paper_id}.txt": text} if text else {}), **dict(copied(code, paper_id))}
+    return {**files, **({f"{paper_id}.txt": text} if text else {}), **copied}
 
 
 def require(folder: Path) -> None:
@@ -107,7 +105,7 @@ def functions_and_experiments(folder: Path, code: Code, report: PaperReport) -> 
     functions, experiments = read_functions(folder, report), read_experiments(folder, report)
     needs = dependencies(functions, experiments, report)
     found = dict(located(functions, folder / CODE, code.files, report))
-    used = list(usable(experiments, needs, found, folder / CODE, report))
+    used = list(usable(experiments, needs, found, report))
     graded = {name for one in used for name in one["functions"]}
     for name in found:
         if name not in graded:
@@ -125,13 +123,12 @@ def usable(
     experiments: Records[ExperimentRecord],
     needs: dict[str, list[str]],
     found: Collection[str],
-    code: Path,
     report: PaperReport,
 ) -> Iterator[Fields]:
     """The fields of the experiments that need a function that was found."""
     for one_id, record in experiments.by_id.items():
         if needed := [name for name in needs[one_id] if name in found]:
-            yield experiment_fields(record, needed, code, report)
+            yield experiment_fields(record, needed, report)
         elif needs[one_id]:
             report.leave_out(record.label, "none of the needed functions can be used")
         else:
@@ -174,27 +171,19 @@ def located(
             report.leave_out(record.label, "it has no description, so no published task has it")
             continue
         try:
-            found = locate(record, code, files)
-            if found.target in taken:
-                raise SuperError(f"{found.target} is already the function {taken[found.target]}")
+            target, digest = locate(record, code, files)
+            if target in taken:
+                raise SuperError(f"{target} is already the function {taken[target]}")
         except SuperError as error:
             report.leave_out(record.label, str(error))
             continue
-        if found.wrong_range:
-            report.note(record.label, f"imported, although its recorded lines are wrong: {found.wrong_range}")
-        taken[found.target] = one_id
+        taken[target] = one_id
         about = {"passage": record.passage, "description": record.description}
         texts = {name: text for name, text in about.items() if text.strip()}
-        yield one_id, {"id": one_id, "target": found.target, "sha256": found.sha256, **texts}
+        yield one_id, {"id": one_id, "target": target, "sha256": digest, **texts}
 
 
-def experiment_fields(
-    record: ExperimentRecord, functions: list[str], code: Path, report: PaperReport
-) -> Fields:
-    if words := gpu_words(record.command):
-        report.note(record.label, f"needs a GPU: {', '.join(words)}")
-    if paths := missing_paths(record.command, code):
-        report.note(record.label, f"needs files, unless it makes them: {', '.join(paths)}")
+def experiment_fields(record: ExperimentRecord, functions: list[str], report: PaperReport) -> Fields:
     return {
         **({"description": record.description} if record.description.strip() else {}),
         "command": record.command,
@@ -247,7 +236,3 @@ def is_left_out(path: Path) -> bool:
         or path.parts[-2:] == _WORKSPACE
         or path.match(TASK_FILES)
     )
-
-
-def copied(code: Code, folder: str) -> Iterator[tuple[str, Path]]:
-    return ((f"{folder}/{name}", path) for name, path in code.files.items())

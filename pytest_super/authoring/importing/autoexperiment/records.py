@@ -1,39 +1,100 @@
-"""The published records of functions and experiments, in the forms of both snapshots of the repository."""
+"""The published records of functions and experiments, and the report on what an import uses of them."""
 
 from __future__ import annotations
 
 import csv
 import io
 import re
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Generic, TypeVar
+from typing import Annotated, Any, Generic, TypeVar
 
-from pytest_super.authoring.importing.autoexperiment.report import PaperReport
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    StringConstraints,
+    ValidationError,
+    model_validator,
+)
+
 from pytest_super.authoring.rows import Row, content_of, read_rows
 from pytest_super.tasks.paper import FUNCTION_ID
-from pytest_super.words import named
+from pytest_super.tasks.reasons import reason
+from pytest_super.words import counted, named
 
 Fields = dict[str, Any]
 TABLE, OWN = "mlrc_exps.csv", "experiments.jsonl"
 """The experiments of all papers, next to the folders of the papers; those of one paper, in its folder."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class FunctionRecord:
+def is_missing(value: Any) -> bool:
+    # An empty cell of a table is NaN, which differs from itself.
+    return value is None or value != value or not str(value).strip()
+
+
+def as_id(value: Any) -> str:
+    if isinstance(value, float) and value.is_integer():
+        value = int(value)
+    text = str(value).strip() if isinstance(value, int | str) and not isinstance(value, bool) else ""
+    if not text:
+        raise ValueError(f"has {value!r}, which is not an id")
+    return text
+
+
+def function_id(text: str) -> str:
+    """An id that can be a part of the ids of items."""
+    if not re.fullmatch(FUNCTION_ID, text) or len(text) > 50:
+        raise ValueError(f"has {text!r}, which is not an id of letters, digits, `.` and `-`")
+    return text
+
+
+def ids_of(value: Any) -> tuple[str, ...]:
+    """A list of ids, or a text with commas between them."""
+    parts = value.split(",") if isinstance(value, str) else value
+    return tuple(dict.fromkeys(map(as_id, parts if isinstance(parts, list) else [parts])))
+
+
+def line_number(value: Any) -> int | None:
+    """The first snapshot has line numbers as text."""
+    text = str(value).strip()
+    return int(text) if re.fullmatch(r"[1-9][0-9]{0,8}", text) else None
+
+
+Id = Annotated[str, BeforeValidator(as_id)]
+Ids = Annotated[tuple[str, ...], BeforeValidator(ids_of)]
+Line = Annotated[int | None, BeforeValidator(line_number)]
+Stated = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1)]
+
+
+class PublishedRecord(BaseModel):
+    """A line of the published files, where null, an empty text and NaN mean that a value is missing."""
+
+    model_config = ConfigDict(strict=True, frozen=True)
+
+    description: str = ""
+
+    @model_validator(mode="before")
+    @classmethod
+    def without_missing(cls, fields: Fields) -> Fields:
+        return {name: value for name, value in fields.items() if not is_missing(value)}
+
+
+class FunctionRecord(PublishedRecord):
     """A function that can be masked. Its lines are those of another state of the code, or None."""
 
-    id: str
-    file: str
-    name: str
+    id: Annotated[Id, AfterValidator(function_id)] = Field(alias="func_id")
+    file: Stated
+    name: Stated
     """Without its class."""
-    header_line: int | None
-    line_start: int | None
-    line_end: int | None
-    passage: str
-    description: str
-    experiments: tuple[str, ...]
+    header_line: Line = None
+    line_end: Line = None
+    passage: str = Field("", alias="relevant_paper")
+    experiments: Ids = Field((), alias="exp_dependencies")
     """The ids of the experiments that need it. Only the later snapshot has them."""
 
     @property
@@ -41,15 +102,13 @@ class FunctionRecord:
         return f"function {self.id}"
 
 
-@dataclass(frozen=True, kw_only=True)
-class ExperimentRecord:
+class ExperimentRecord(PublishedRecord):
     """A command and what it yielded when the authors ran it."""
 
-    id: str
-    description: str
-    command: str
+    id: Id = Field(alias="exp_id")
+    command: Stated = Field(alias="solution")
     result: Any
-    functions: tuple[str, ...]
+    functions: Ids = Field((), alias="func_dependencies")
     """The ids of the functions that it needs. Only the earlier snapshot has them."""
 
     @property
@@ -68,10 +127,61 @@ class Records(Generic[Record]):
     ids: frozenset[str]
 
 
+@dataclass
+class PaperReport:
+    """The remarks on one paper, in the order of its records."""
+
+    paper: str
+    used: dict[str, int] = field(default_factory=dict)
+    """How many functions and experiments its task has; empty if it has no task."""
+    recorded: dict[str, int] = field(default_factory=dict)
+    """How many its files record, also in lines that cannot be used."""
+    guessed: int = 0
+    """How many values are found by a guessed pattern."""
+    left_out: int = 0
+    remarks: dict[str, list[str]] = field(default_factory=dict)
+    """The places of each remark."""
+
+    def note(self, place: str, text: str) -> None:
+        self.remarks.setdefault(text, []).append(place)
+
+    def leave_out(self, place: str, why: str) -> None:
+        self.left_out += 1
+        self.note(place, f"left out: {why}")
+
+    def refuse(self, why: str) -> None:
+        """The paper has no task, for these reasons, one a line."""
+        self.left_out += 1
+        self.used = {}
+        for line in why.splitlines():
+            self.note("no task", line)
+
+
+def report_lines(report: PaperReport) -> Iterator[str]:
+    figures = [
+        f"{report.used.get(what, 0)} of {counted(count, what)}" for what, count in report.recorded.items()
+    ]
+    yield f"{report.paper}: {', '.join(figures) or 'nothing'} imported"
+    yield from remark_lines(report)
+
+
+def remark_lines(report: PaperReport) -> Iterator[str]:
+    return (f"  {joined(places)}: {remark}" for remark, places in report.remarks.items())
+
+
+def joined(places: Sequence[str]) -> str:
+    """`experiments 1, 2` for `experiment 1` and `experiment 2`."""
+    places = list(dict.fromkeys(places))
+    what = places[0].partition(" ")[0]
+    if len(places) == 1 or not all(place.startswith(f"{what} ") for place in places):
+        return ", ".join(places)
+    return f"{what}s {', '.join(place.partition(' ')[2] for place in places)}"
+
+
 def read_functions(folder: Path, report: PaperReport) -> Records[FunctionRecord]:
     """Raises SuperError if the file cannot be read."""
     rows = read_rows(folder / "functions.jsonl", "functions.jsonl")
-    return made_records(rows, "functions.jsonl", "function", function_record, report)
+    return made_records(rows, "functions.jsonl", "function", FunctionRecord, report)
 
 
 def read_experiments(folder: Path, report: PaperReport) -> Records[ExperimentRecord]:
@@ -82,9 +192,9 @@ def read_experiments(folder: Path, report: PaperReport) -> Records[ExperimentRec
     table = [one for one in read_table(folder.parent / TABLE) if one.fields.get("paper_id") == folder.name]
     own = read_rows(folder / OWN, OWN) if not table or (folder / OWN).exists() else []
     if not table:
-        return made_records(own, OWN, "experiment", experiment_record, report)
-    made = made_records(table, TABLE, "experiment", experiment_record, report)
-    older = made_records(own, OWN, "experiment", experiment_record, PaperReport(folder.name)).by_id
+        return made_records(own, OWN, "experiment", ExperimentRecord, report)
+    made = made_records(table, TABLE, "experiment", ExperimentRecord, report)
+    older = made_records(own, OWN, "experiment", ExperimentRecord, PaperReport(folder.name)).by_id
     if differing := [one for one, record in older.items() if made.by_id.get(one) != record]:
         report.note(OWN, f"older than {TABLE}, which is imported: {named(differing, 12)} differ from it")
     return made
@@ -98,104 +208,26 @@ def read_table(path: Path) -> list[Row]:
 
 
 def made_records(
-    rows: Sequence[Row], shown: str, what: str, make: Callable[[Fields], Record], report: PaperReport
+    rows: Sequence[Row], shown: str, what: str, model: type[Record], report: PaperReport
 ) -> Records[Record]:
     """The records of the rows; `shown` is the name of their file."""
     report.recorded[what] = len(rows)
     made: dict[str, Record] = {}
     lines: dict[str, int] = {}
     for row in rows:
+        one_id = ""
+        with suppress(ValueError):
+            one_id = as_id(row.fields.get(str(model.model_fields["id"].alias)))
         try:
-            one_id = id_of(row.fields, "func_id" if what == "function" else "exp_id")
             if one_id in lines:
                 raise ValueError(f"line {lines[one_id]} has the same id, {one_id}")
-            lines[one_id] = row.number
-            made[one_id] = make(row.fields)
+            if one_id:
+                lines[one_id] = row.number
+            record = model.model_validate(row.fields)
+            made[record.id] = record
+        except ValidationError as error:
+            wrong = [f"`{detail['loc'][0]}` {reason(detail)}" for detail in error.errors(include_url=False)]
+            report.leave_out(f"{shown}:{row.number}", "; ".join(wrong))
         except ValueError as error:
             report.leave_out(f"{shown}:{row.number}", str(error))
     return Records(made, frozenset(lines))
-
-
-def function_record(fields: Fields) -> FunctionRecord:
-    return FunctionRecord(
-        id=function_id(fields),
-        file=required_text(fields, "file"),
-        name=required_text(fields, "name"),
-        header_line=line_number(fields.get("header_line")),
-        line_start=line_number(fields.get("line_start")),
-        line_end=line_number(fields.get("line_end")),
-        passage=optional_text(fields, "relevant_paper"),
-        description=optional_text(fields, "description"),
-        experiments=ids_of(fields, "exp_dependencies"),
-    )
-
-
-def experiment_record(fields: Fields) -> ExperimentRecord:
-    if is_missing(fields.get("result")):
-        raise ValueError("`result` is missing")
-    return ExperimentRecord(
-        id=id_of(fields, "exp_id"),
-        description=optional_text(fields, "description"),
-        command=required_text(fields, "solution"),
-        result=fields["result"],
-        functions=ids_of(fields, "func_dependencies"),
-    )
-
-
-def is_missing(value: Any) -> bool:
-    # An empty cell of a table is NaN, which differs from itself.
-    return value is None or value == "" or value != value
-
-
-def required_text(fields: Fields, name: str) -> str:
-    if not (text := optional_text(fields, name).strip()):
-        raise ValueError(f"`{name}` is missing")
-    return text
-
-
-def optional_text(fields: Fields, name: str) -> str:
-    value = fields.get(name)
-    if is_missing(value):
-        return ""
-    if not isinstance(value, str):
-        raise ValueError(f"`{name}` should be text")
-    return value
-
-
-def line_number(value: Any) -> int | None:
-    """The first snapshot has line numbers as text."""
-    text = value.strip() if isinstance(value, str) else str(value)
-    return int(text) if re.fullmatch(r"[1-9][0-9]{0,8}", text) else None
-
-
-def id_of(fields: Fields, name: str) -> str:
-    if is_missing(fields.get(name)):
-        raise ValueError(f"`{name}` is missing")
-    return as_id(fields[name], name)
-
-
-def as_id(value: Any, name: str) -> str:
-    if isinstance(value, float) and value.is_integer():
-        value = int(value)
-    text = str(value).strip() if isinstance(value, int | str) and not isinstance(value, bool) else ""
-    if not text:
-        raise ValueError(f"`{name}` has {value!r}, which is not an id")
-    return text
-
-
-def function_id(fields: Fields) -> str:
-    """An id that can be a part of the ids of items."""
-    text = id_of(fields, "func_id")
-    if not re.fullmatch(FUNCTION_ID, text) or len(text) > 50:
-        raise ValueError(f"`func_id` has {text!r}, which is not an id of letters, digits, `.` and `-`")
-    return text
-
-
-def ids_of(fields: Fields, name: str) -> tuple[str, ...]:
-    """A list of ids, or a text with commas between them."""
-    value = fields.get(name)
-    if is_missing(value):
-        return ()
-    parts = value.split(",") if isinstance(value, str) else value
-    parts = parts if isinstance(parts, list) else [parts]
-    return tuple(dict.fromkeys(as_id(part, name) for part in parts))

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 
 from pytest_super.authoring.importing.autoexperiment import recorder
-from pytest_super.authoring.importing.autoexperiment.report import PaperReport, remark_lines
+from pytest_super.authoring.importing.autoexperiment.records import PaperReport, remark_lines
 from pytest_super.errors import InfrastructureError
 from pytest_super.grading.collected import inside
 from pytest_super.grading.grader import last_lines

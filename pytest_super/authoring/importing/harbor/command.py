@@ -8,12 +8,11 @@ import shlex
 import subprocess
 import tempfile
 from collections import Counter
-from collections.abc import Container, Iterable, Iterator
+from collections.abc import Container, Iterable
 from pathlib import Path
 from subprocess import PIPE, STDOUT
 
-from pytest_super.authoring.importing.harbor.environment import DOCKERFILE, HarborImage
-from pytest_super.authoring.importing.harbor.settings import Unusable
+from pytest_super.authoring.importing.harbor.environment import DOCKERFILE, HarborImage, Unusable
 from pytest_super.authoring.importing.harbor.task import SETTINGS, HarborTask, place_of, read_task
 from pytest_super.authoring.importing.store import changes_of, write_files
 from pytest_super.authoring.task_text import task_text
@@ -156,16 +155,14 @@ def import_harbor(source: Path, output: Path, *, builder: ImageBuilder | None, f
 def task_folders(source: Path) -> list[Path]:
     """The folder itself, or those below it that are tasks. Raises SuperError if there is none."""
     source = source.resolve()
-    found = sorted(set(settings_files(source)))
+    found = sorted(
+        path
+        for path in source.rglob(SETTINGS)
+        if not any(part.startswith(".") for part in path.relative_to(source).parts)
+    )
     if not found:
         raise SuperError(f"{source}: there is no {SETTINGS} in it")
     return [path.parent for path in found]
-
-
-def settings_files(source: Path) -> Iterator[Path]:
-    for path in source.rglob(SETTINGS):
-        if not any(part.startswith(".") for part in path.relative_to(source).parts):
-            yield path
 
 
 def files_of(task: HarborTask, others: Container[str], builder: ImageBuilder | None) -> dict[str, str | Path]:

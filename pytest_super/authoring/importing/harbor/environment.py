@@ -1,26 +1,23 @@
-"""The sandboxes of a Harbor task, what they require, and the images that they start from.
-
-And its verifier as a grader: `test.sh`, and the reward that it writes.
-"""
+"""The `task.toml` of a Harbor task, the images and limits of its sandboxes, and its verifier as a grader."""
 
 from __future__ import annotations
 
 import re
 import shlex
+import tomllib
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pytest_super.digests import digest, tree_of
 from pytest_super.kernel.providers.docker.image import LAYER, recipe
 
-if TYPE_CHECKING:
-    from pytest_super.authoring.importing.harbor.settings import TaskSettings
+_TABLE = re.compile(r"\s*\[{1,2}\s*([\w.\" -]+?)\s*\]{1,2}")
+_KEY = re.compile(r"\s*([\w.\"-]+)\s*=")
+# A value of this machine's environment, which nobody else has.
+_HOST_VALUE = re.compile(r"\$\{\w+")
 
-
-BuiltWorkdir = Callable[["HarborImage"], str | None]
-"""The working directory of an image, which it builds; None if no image is built."""
 
 DOCKERFILE = "Dockerfile"
 COMPOSE = ("docker-compose.yaml", "docker-compose.yml", "compose.yaml", "compose.yml")
@@ -30,7 +27,6 @@ SHARED, SEPARATE = "shared", "separate"
 TESTS, LOGS, ARTIFACTS = "/tests", "/logs/verifier", "/logs/artifacts"
 REWARD = f"{LOGS}/reward.json"
 TIMEOUT = 600.0
-OVER = "is over 1: let test.sh divide it by the largest that there is, because scores are from 0 to 1"
 # As Harbor 0.26 reads them: `.5`, `+1` and true are numbers, and next to anything else no number counts. Of
 # several named rewards none is the score unless it is called so. The kernel needs this Python, too.
 READ_REWARD = f"""python3 - <<'END'
@@ -48,17 +44,86 @@ try:
 except Exception:
     raise ValueError(f"{{name}} does not have finite numbers alone: {{text[:80]!r}}") from None
 if score > 1:
-    raise ValueError(f"the reward {{score}} {OVER}")
+    raise ValueError(f"the reward {{score}} is over 1: let test.sh divide it by the largest that there is")
 with open("reward.json", "w") as file:
     json.dump({{"reward": score}}, file)
 END"""
-# What a trial does not provide, and what its score is made of.
-NOTED = {
-    re.compile(r"/logs/agent\b"): "/logs/agent is empty: the agent's transcript is not there",
-    re.compile(r"\breward\.json\b"): "of several rewards, `reward` is the score, or without it their mean",
-}
-_WRITTEN = re.compile(r"\b(?:echo|printf)\s+([^|>;&$]*)>+\s*\S*reward\.(?:txt|json)")
-_NUMBER = re.compile(r"""(?:^(?:-n\s+)?["']?|:\s*)(\d+(?:\.\d*)?)""")
+
+
+class Unusable(Exception):
+    """A task that cannot be used; one reason a line, each with its place."""
+
+
+class TaskSettings:
+    """The values of a `task.toml`. Keys that nobody asks for are ignored, as the format says."""
+
+    def __init__(self, path: Path, shown: str) -> None:
+        """Raises Unusable for a file that cannot be read."""
+        self._shown = shown
+        self.remarks: list[str] = []
+        """What the file says that the imported task does not do, each with its place."""
+        self.reasons: list[str] = []
+        """Why the task cannot be used, each with its place."""
+        try:
+            text = path.read_text(encoding="utf-8")
+            self.data = tomllib.loads(text)
+        except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError, RecursionError) as error:
+            raise Unusable(f"{shown}: cannot be read: {error}") from None
+        self._lines = key_lines(text)
+
+    def get(self, name: str, kind: type | tuple[type, ...]) -> Any:
+        """The value at a dotted name; None if there is none, or if it has another type, which is a reason."""
+        value: Any = self.data
+        for part in name.split("."):
+            if not isinstance(value, dict) or part not in value:
+                return None
+            value = value[part]
+        # A TOML boolean is an `int` in Python.
+        if isinstance(value, kind) and (kind in (bool, object) or not isinstance(value, bool)):
+            return value
+        self.refuse(name, f"has a value of another type than the format says: {value!r}")
+        return None
+
+    def number(self, name: str) -> float | None:
+        value: float | None = self.get(name, (int, float))
+        return value
+
+    def text(self, name: str) -> str | None:
+        value: str | None = self.get(name, str)
+        return value
+
+    def variables(self, name: str) -> dict[str, str]:
+        """Variables of an environment, without those whose value comes from the machine, with a remark."""
+        given = {key: str(value) for key, value in (self.get(name, dict) or {}).items()}
+        for key, value in given.items():
+            if _HOST_VALUE.search(value):
+                self.remark(f"{name}.{key}", "is not set, because its value comes from the machine")
+        return {key: value for key, value in given.items() if not _HOST_VALUE.search(value)}
+
+    def remark(self, name: str, what: str) -> None:
+        self.remarks.append(f"{self.place(name)}: `{name}` {what}")
+
+    def refuse(self, name: str, why: str) -> None:
+        self.reasons.append(f"{self.place(name)}: `{name}` {why}")
+
+    def place(self, name: str) -> str:
+        """The file and the line of a key, or of the nearest table around it."""
+        while name and name not in self._lines:
+            name = name.rpartition(".")[0]
+        return f"{self._shown}:{self._lines[name]}" if name else self._shown
+
+
+def key_lines(text: str) -> dict[str, int]:
+    """The line of each table and each key of a TOML file, by dotted name; not those in inline tables."""
+    found: dict[str, int] = {}
+    table = ""
+    for number, line in enumerate(text.splitlines(), 1):
+        if header := _TABLE.match(line):
+            table = header[1].replace('"', "")
+            found.setdefault(table, number)
+        elif key := _KEY.match(line):
+            found.setdefault(".".join(filter(None, (table, key[1].replace('"', "")))), number)
+    return found
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -74,6 +139,10 @@ class HarborImage:
         files = {name: data.hex() for name, data in recipe(LAYER).items()}
         content = tree_of(self.folder) if self.folder else self.base
         return f"pytest-super-harbor:{digest([content, files])[:12]}"
+
+
+BuiltWorkdir = Callable[[HarborImage], str | None]
+"""The working directory of an image, which it builds; None if no image is built."""
 
 
 def image_of(settings: TaskSettings, table: str, folder: Path, shown: str) -> HarborImage | None:
@@ -194,21 +263,3 @@ def artifacts_of(settings: TaskSettings) -> list[str]:
             settings.remark("artifacts", f"of {source}: {', '.join(unused)} is not used")
         found.append(source)
     return list(dict.fromkeys(found))
-
-
-def note_lines(settings: TaskSettings, tests: Path, shown: str) -> None:
-    """Note the places in a verifier's files that a person should look at, or that cannot be used."""
-    for path in sorted(tests.rglob("*")):
-        if path.suffix not in (".sh", ".py"):
-            continue
-        lines = path.read_text(encoding="utf-8", errors="replace").splitlines()
-        for number, line in enumerate(lines, 1):
-            if line.lstrip().startswith("#"):
-                continue
-            place = f"{shown}/{path.relative_to(tests)}:{number}"
-            settings.remarks += [
-                f"{place}: {what}" for pattern, what in NOTED.items() if pattern.search(line)
-            ]
-            written = _WRITTEN.search(line)
-            if written and any(float(reward) > 1 for reward in _NUMBER.findall(written[1])):
-                settings.reasons.append(f"{place}: the reward {OVER}")

@@ -14,12 +14,12 @@ from typing import Any
 from pytest_super.authoring.importing.harbor.environment import (
     BuiltWorkdir,
     HarborImage,
+    TaskSettings,
+    Unusable,
     grade_of,
     image_of,
-    note_lines,
     sandbox_of,
 )
-from pytest_super.authoring.importing.harbor.settings import TaskSettings, Unusable
 from pytest_super.tasks.task import CATEGORY
 
 SETTINGS, INSTRUCTION, TESTS = "task.toml", "instruction.md", "tests"
@@ -87,7 +87,6 @@ def read_task(folder: Path, shown: str, built: BuiltWorkdir) -> HarborTask:
         "limits": limits_of(settings),
         "metadata": metadata_of(settings),
     }
-    note_lines(settings, tests, f"{shown}/{TESTS}")
     if settings.reasons:
         raise Unusable("\n".join(settings.reasons))
     return HarborTask(

@@ -15,7 +15,7 @@ from pytest_super.authoring.verify.finding import Finding
 from pytest_super.authoring.verify.leaks import found_in
 from pytest_super.authoring.verify.texts import Text, prefix_texts, repository_texts
 from pytest_super.functions.leaks import Leak, find_leaks, gold_of, long_lines
-from pytest_super.functions.repository import masked_files
+from pytest_super.functions.masking import masked_files
 from pytest_super.grading.collected import CollectionError, collect
 from pytest_super.kernel.client import Kernel
 from pytest_super.metrics.distinctive import distinctive_values

@@ -18,7 +18,7 @@ from pytest_super.authoring.verify.papers.runs import UNCOMPILED, Files, Origina
 from pytest_super.authoring.verify.papers.spreads import Spread, spreads_of
 from pytest_super.authoring.verify.papers.variations import Proposal, propose
 from pytest_super.authoring.verify.texts import repository_texts
-from pytest_super.functions.edits import Stub
+from pytest_super.functions.stub import Stub
 from pytest_super.metrics.checking import compared
 from pytest_super.tasks.combinations import function_ids
 from pytest_super.tasks.paper import SEED_VARIABLE, Experiment, graded_commands

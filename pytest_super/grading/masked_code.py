@@ -18,12 +18,11 @@ from typing import Any
 
 from pytest_super.errors import InfrastructureError, SuperError
 from pytest_super.functions.bounded import refuse_too_large, splice
-from pytest_super.functions.calls import call_edges
-from pytest_super.functions.masking import MaskedFile
+from pytest_super.functions.masking import MaskedFile, masked_files, write_masked
 from pytest_super.functions.names import by_file
-from pytest_super.functions.repository import masked_files, write
 from pytest_super.functions.source import SourceError
 from pytest_super.functions.splicing import Spliced
+from pytest_super.functions.uses import call_edges
 from pytest_super.grading.changed_code import Original
 from pytest_super.grading.collected import add_file, contents
 from pytest_super.kernel.cell import SandboxLostError
@@ -68,7 +67,7 @@ class PaperCode:
         with tempfile.TemporaryDirectory() as temporary:
             copy = Path(temporary) / self.folder.name
             with infrastructure():
-                write(self.folder, copy, self.for_prefix)
+                write_masked(self.folder, copy, self.for_prefix)
             yield copy
 
     def put(self, kernel: Kernel) -> None:
