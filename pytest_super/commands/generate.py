@@ -20,9 +20,6 @@ def add_arguments(parser: ArgumentParser) -> None:
     parser.add_argument(
         "--jobs", type=told(positive), default=JOBS, metavar="N", help=f"repositories at once ({JOBS})"
     )
-    parser.add_argument(
-        "--prompts", type=Path, metavar="DIR", help="folder with prompts that replace the built-in ones"
-    )
 
 
 def add_repositories(parser: ArgumentParser) -> None:
@@ -57,9 +54,6 @@ def add_model(parser: ArgumentParser) -> None:
     )
     parser.add_argument(
         "--max-cost", type=told(amount), metavar="X", help="limit in US dollars for all runs into the folder"
-    )
-    parser.add_argument(
-        "--record", type=Path, metavar="DIR", help="folder in which to keep all calls of the model"
     )
 
 
