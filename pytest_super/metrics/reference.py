@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from pytest_super.errors import SuperError
-from pytest_super.metrics.script_runs.programs import may_hide_run
+from pytest_super.metrics.script_runs.process_runs import may_hide_run
 from pytest_super.store.trajectory import PROGRAM, Step
 
 EPSILON = 1e-2

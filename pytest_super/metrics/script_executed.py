@@ -33,8 +33,7 @@ def script_executed(
     if entrypoint is None:
         return None
     # Not at the top: the readers of cells take time to load, and every session has this metric.
-    from pytest_super.metrics.script_runs.process_runs import is_observed, process_runs
-    from pytest_super.metrics.script_runs.programs import may_hide_run
+    from pytest_super.metrics.script_runs.process_runs import is_observed, may_hide_run, process_runs
     from pytest_super.metrics.script_runs.trial_runs import run_verdicts
 
     seen = any(run.counts for run in process_runs(steps, entrypoint, repository=repository))
