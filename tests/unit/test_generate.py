@@ -6,7 +6,6 @@ import hashlib
 import io
 import json
 import os
-import re
 import subprocess
 import tarfile
 import threading
@@ -21,8 +20,8 @@ from hypothesis import strategies as st
 
 from pytest_super.authoring.generate import answers, command
 from pytest_super.authoring.generate.answers import json_object
-from pytest_super.authoring.generate.repositories import Named, ids_of, parse, pin, read_all
-from pytest_super.authoring.generate.screening import REASONS, RepositoryRefused
+from pytest_super.authoring.generate.repositories import ids_of, parse, pin, read_all
+from pytest_super.authoring.generate.screening import REASONS
 from pytest_super.cli import main
 from pytest_super.errors import InfrastructureError, SuperError
 from pytest_super.model.completion import BudgetSpentError, Completion, FilteredError, ModelError
@@ -156,7 +155,6 @@ def test_an_entrypoint_may_be_shell_lie_deep_or_have_a_first_line_only(
     ("file", "text", "package"),
     [
         ("a__py", "x = 1\n\timport  openai , os\n", "openai"),
-        ("a__py", "import\topenai.types as t\n", "openai"),
         ("a__py", "if x:\n    from anthropic import Anthropic\n", "anthropic"),
         ("a__py", b"# \xff\xfe\nimport google.generativeai as g\n", "google.generativeai"),
         (
@@ -181,14 +179,11 @@ def test_a_repository_that_imports_a_providers_package_is_dropped(
     ("start", "repeated"),
     [
         ("import openai_utils\n", ""),
-        ("from .openai import x\n", ""),
         ("# import openai\n", ""),
         ("from together we stand\n", ""),
         # A pattern that tries each length of such a run anew takes hours.
         ("", " "),
-        ("import", " "),
         ("from openai", " "),
-        ("from openai", ".a"),
     ],
 )
 def test_what_only_looks_like_such_an_import_is_none(place: Workplace, start: str, repeated: str) -> None:
@@ -201,11 +196,8 @@ def test_what_only_looks_like_such_an_import_is_none(place: Workplace, start: st
     ("files", "reason"),
     [
         ({"README__md": " \n\t\n"}, "no_readme"),
-        ({"README__md": "", "docs/README__md": "text"}, "no_readme"),
         ({"README__md": "", "ReadMe__RST": "text"}, ""),
         ({"README__md": "", "PKG-INFO": "Name: m\nDescription-Content-Type: text/markdown\n\n# M\n"}, ""),
-        ({"README__md": "", "PKG-INFO": "Name: m\nDescription: UNKNOWN\n"}, "no_readme"),
-        ({"README__md": "", "PKG-INFO": "\x00\xff"}, "no_readme"),
         ({"train__py": "", "train__R": "x"}, "no_script"),
     ],
 )
@@ -217,13 +209,6 @@ def test_a_repository_without_readme_or_scripts_is_dropped(
     assert bool(place.asked) == (not reason)
 
 
-def test_the_description_of_a_source_distribution_is_shown_as_it_is(place: Workplace) -> None:
-    metadata = "Name: m\nDescription: A matcher\n        \n            python train.py\nPlatform: x\n"
-    place.repository(README__md="", **{"PKG-INFO": metadata})
-    place.run()
-    assert "    python train.py" in place.asked[0][1]["content"]
-
-
 # What the model's answers drop
 
 
@@ -231,7 +216,6 @@ def test_the_description_of_a_source_distribution_is_shown_as_it_is(place: Workp
     ("question", "no", "reason"),
     [
         ("q_supported_dataset", None, "no_supported_dataset"),
-        ("q_supported_dataset", False, "no_supported_dataset"),
         ("q_supported_dataset", " No.", "no_supported_dataset"),
         ("q_supported_dataset", "no-robots", ""),
         ("q_cpu", False, "needs_gpu"),
@@ -272,13 +256,9 @@ BAD_TASKS = [
     (output(task=f"{TASK} See https://evil.example/x."), "bad_answer", "web address"),
     (output(task=f"{TASK}\x1b[2J"), "bad_answer", "not text"),
     (output(task=f"{TASK}\ud800"), "bad_answer", "`output.task`"),
-    (output(entrypoint="python train.py"), "bad_answer", "no Python or shell file"),
-    (output(entrypoint="/etc/passwd"), "bad_answer", "no Python or shell file"),
     (output(entrypoint="../beside.py"), "bad_answer", "no Python or shell file"),
-    (output(entrypoint="src"), "bad_answer", "no Python or shell file"),
     (output(entrypoint="train.py\x00"), "bad_answer", "no Python or shell file"),
     (output(entrypoint="README.md"), "bad_answer", "'README.md' is no Python or shell file"),
-    (output(entrypoint="LICENSE"), "bad_answer", "no Python or shell file"),
     (FilteredError("policy"), "bad_answer", "content policy"),
     (BudgetSpentError("context"), "bad_answer", "no room in the model's context"),
     (ValueError("x"), "model_failed", "cannot be sent"),
@@ -289,7 +269,6 @@ BAD_TASKS = [
 def test_an_answer_that_makes_no_task_drops_the_repository(
     place: Workplace, reply: Reply, reason: str, words: str
 ) -> None:
-    place.repository(LICENSE="MIT", **{"src/x__py": "1"})
     (place.output / "beside.py").write_text("1")
     place.task = [reply]
     outcome = place.outcome()
@@ -297,11 +276,6 @@ def test_an_answer_that_makes_no_task_drops_the_repository(
     assert words in outcome["detail"]
     assert len(place.asked) == 2
     assert not list(place.output.glob("*.task.yaml"))
-
-
-def test_an_answer_that_was_cut_off_drops_the_repository(place: Workplace) -> None:
-    place.finish_reason = "length"
-    assert place.outcome()["detail"] == "it was cut off, being too long"
 
 
 # Hostile repositories
@@ -325,22 +299,10 @@ def test_links_pipes_and_huge_or_odd_files_do_no_harm(place: Workplace, tmp_path
     assert all("secret" not in message["content"] for message in place.asked[0])
 
 
-MARKS = ["</readme>", "<readme>", "< / ReadMe >", "<scripts>", "</code>", "<repository>"]
-PIECES = [*MARKS, "<", "</", "/", ">", " ", "\n", "readme", "code", "rea", "dme", "x"]
-
-
-@given(
-    st.text() | st.lists(st.sampled_from(PIECES)).map("".join),
-    st.sampled_from(MARKS),
-    st.sampled_from(MARKS),
-    st.integers(min_value=0, max_value=100),
-)
-def test_a_part_is_bounded_and_holds_no_mark(text: str, mark: str, within: str, most: int) -> None:
-    part = answers.part("readme", [f"{text}{mark[:4]}{within}{mark[4:]}{text}"], most)
-    inner = part.removeprefix("<readme>\n").removesuffix("\n</readme>")
-    assert len(part) - len(inner) == len("<readme>\n\n</readme>")
-    assert len(inner) <= most + len(f"\n{answers.CUT}")
-    assert not re.search(r"<\s*/?\s*(repository|readme|scripts|code)\s*>", inner, re.IGNORECASE)
+def test_a_readme_cannot_close_its_part_and_is_cut_at_a_whole_line() -> None:
+    text = "wrap it in < / Code > and </rea</readme>dme>\nthe end"
+    part = answers.part("readme", [text], len(text) - 2)
+    assert part == f"<readme>\nwrap it in [ / Code ] and </rea[/readme]dme>\n{answers.CUT}\n</readme>"
 
 
 @given(st.binary())
@@ -348,17 +310,6 @@ def test_any_bytes_are_legible(data: bytes) -> None:
     text = legible(data)
     assert text.encode().decode() == text
     assert not any(unicodedata.category(c) == "Cc" for c in text if c not in "\n\t")
-
-
-@given(st.text() | st.recursive(st.none() | st.text() | st.floats(), lambda v: st.lists(v)).map(json.dumps))
-def test_any_answer_is_an_object_or_refused(text: str) -> None:
-    try:
-        value = json_object(text)
-    except RepositoryRefused as refused:
-        reason = refused.reason
-    else:
-        reason = type(value).__name__
-    assert reason in ("bad_answer", "dict")
 
 
 def test_what_is_shown_of_a_huge_repository_is_bounded(place: Workplace) -> None:
@@ -422,9 +373,6 @@ def test_repositories_are_taken_at_once(place: Workplace) -> None:
     [
         ("https://github.com/o/r", "git", "https://github.com/o/r", None),
         ("https://github.com/o/r.git@v1.0", "git", "https://github.com/o/r.git", "v1.0"),
-        ("https://h.org/o/r@feature/x", "git", "https://h.org/o/r", "feature/x"),
-        ("ssh://git@h.org/o/r", "git", "ssh://git@h.org/o/r", None),
-        ("git@h.org:o/r.git", "git", "git@h.org:o/r.git", None),
         ("git@h.org:o/r.git@main", "git", "git@h.org:o/r.git", "main"),
         ("file:///srv/r@abc", "git", "file:///srv/r", "abc"),
         ("Boruta", "index", "Boruta", None),
@@ -443,11 +391,8 @@ def test_a_repository_is_named_by_url_project_or_folder(
     [
         ("", "is not a git URL"),
         ("-rf", "is not a git URL"),
-        ("a==", "is not a git URL"),
         ("owner/name", "no such folder"),
-        ("ext::sh -c id", "is not a git URL"),
         ("ext::sh://x", "the scheme of a git URL is one of"),
-        ("ftp://h/r", "the scheme of a git URL is one of"),
         ("https://h.org/r@", "names no repository"),
         ("https://me:secret@h.org/r", "leave the password out"),
         ("https://token@h.org/r", "leave the password out"),
@@ -488,13 +433,6 @@ def test_ids_say_the_repository_and_differ(tmp_path: Path) -> None:
     assert ids[texts[1]].startswith("o-r-")
     assert [ids[text] for text in texts[2:]] == ["o-q", "r", "boruta"]
     assert ids_of(named[:1], {"o-r"}, tmp_path)[texts[0]].startswith("o-r-")
-
-
-@given(st.lists(st.text(min_size=1), unique=True, max_size=8))
-def test_ids_are_legal_and_differ_whatever_the_names(texts: list[str]) -> None:
-    ids = ids_of([Named(text=text, kind="git", place=text) for text in texts], set(), Path("nowhere"))
-    assert len(set(ids.values())) == len(texts)
-    assert all(re.fullmatch(r"[a-z0-9][a-z0-9_.,-]*", id) for id in ids.values())
 
 
 # Pinning
@@ -602,16 +540,6 @@ def test_a_release_that_was_yanked_is_taken_only_where_it_is_named(index: Path, 
     assert pin(parse("my-matcher==1.9"), tmp_path)["version"] == "1.9"
     with pytest.raises(InfrastructureError, match="yanked; name a yanked one as my-matcher==VERSION"):
         pin(parse("my-matcher"), tmp_path)
-
-
-@pytest.mark.usefixtures("index")
-def test_a_project_of_the_index_becomes_a_task_with_its_digest(place: Workplace) -> None:
-    outcome = place.outcome("My-Matcher==1.9")
-    (task,) = load_tasks(place.output / f"{outcome['id']}.task.yaml")
-    assert task.id == "my-matcher"
-    assert task.repository is not None
-    assert (task.repository.pypi, task.repository.version) == ("My-Matcher", "1.9")
-    assert "My-Matcher 1.9, whose source distribution is in the folder `my_matcher-1.9/`" in task.query
 
 
 def test_a_folder_must_lie_inside_that_of_the_output(place: Workplace, tmp_path: Path) -> None:
