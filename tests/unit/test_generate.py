@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 
 from pytest_super.authoring.generate import answers, command
 from pytest_super.authoring.generate.answers import json_object
-from pytest_super.authoring.generate.repositories import ids_of, parse, pin, read_all
+from pytest_super.authoring.generate.repositories import ids_of, parse, pin
 from pytest_super.authoring.generate.screening import REASONS
 from pytest_super.cli import main
 from pytest_super.errors import InfrastructureError, SuperError
@@ -406,19 +406,6 @@ def test_what_names_no_repository_is_refused(text: str, words: str) -> None:
     assert "token" not in str(caught.value)
 
 
-def test_a_list_has_one_a_line_and_tells_its_wrong_lines(tmp_path: Path) -> None:
-    path = tmp_path / "list.txt"
-    path.write_text("# mine\n\n  boruta \r\nhttps://h.org/o/r\nboruta\n", encoding="utf-8-sig")
-    assert [named.text for named in read_all(["first"], [path])] == ["first", "boruta", "https://h.org/o/r"]
-    path.write_text("boruta\nftp://x/y\na b\n")
-    with pytest.raises(SuperError, match=r"(?s)list\.txt:2: ftp.*list\.txt:3: 'a b'"):
-        read_all([], [path])
-    with pytest.raises(SuperError, match="cannot be read"):
-        read_all([], [tmp_path / "none"])
-    with pytest.raises(SuperError, match="name a repository"):
-        read_all([], [])
-
-
 def test_ids_say_the_repository_and_differ(tmp_path: Path) -> None:
     texts = [
         "https://h.org/O/R.git",
@@ -555,7 +542,6 @@ def test_a_folder_must_lie_inside_that_of_the_output(place: Workplace, tmp_path:
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        ([], "name a repository"),
         (["boruta", "--model=scripted:none.yaml"], "none.yaml"),
         (["boruta", "--output=file"], "file cannot be used"),
         (["boruta", "--output=foreign"], "foreign cannot be used"),

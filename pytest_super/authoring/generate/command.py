@@ -12,7 +12,7 @@ from dataclasses import asdict
 from pathlib import Path
 
 from pytest_super.authoring.generate.generation import Outcome, generate_task
-from pytest_super.authoring.generate.repositories import Named, ids_of, read_all
+from pytest_super.authoring.generate.repositories import Named, ids_of, parse
 from pytest_super.authoring.generate.screening import REASONS, TEMPORARY
 from pytest_super.errors import SuperError
 from pytest_super.model.client import GatewayModel
@@ -37,7 +37,7 @@ def generate(arguments: Namespace) -> int:
     Raises SuperError for an error before the run, and for one that every repository would meet; and
     KeyboardInterrupt, after the calls under way, which are paid.
     """
-    named = read_all(arguments.repositories, arguments.list)
+    named = [parse(text) for text in dict.fromkeys(arguments.repositories)]
     run = Run(named, arguments.output, model_settings(arguments))
     try:
         with run.live:

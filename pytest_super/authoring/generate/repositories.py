@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -91,36 +91,6 @@ def check_address(text: str) -> None:
         raise SuperError(
             f"{redacted(text)}: leave the password out of the URL; git's credential helpers can provide it"
         )
-
-
-def read_all(texts: Iterable[str], lists: Iterable[Path]) -> list[Named]:
-    """Each repository once, in order. Raises SuperError with all errors, those of a list with their line."""
-    named: dict[str, Named] = {}
-    errors: list[str] = []
-    for place, text in [
-        *(("", text) for text in texts),
-        *(pair for path in lists for pair in lines_of(path)),
-    ]:
-        try:
-            named.setdefault(text, parse(text))
-        except SuperError as error:
-            errors.append(f"{place}{error}")
-    if errors:
-        raise SuperError("\n".join(errors))
-    if not named:
-        raise SuperError("name a repository, or use --list for a file with one per line")
-    return list(named.values())
-
-
-def lines_of(path: Path) -> Iterator[tuple[str, str]]:
-    """Place and text of each line that is neither blank nor a comment. Raises SuperError."""
-    try:
-        text = path.read_text(encoding="utf-8-sig")
-    except (OSError, UnicodeDecodeError) as error:
-        raise SuperError(f"--list: {path} cannot be read: {error}") from None
-    for number, line in enumerate(text.split("\n"), 1):
-        if line.strip() and not line.lstrip().startswith("#"):
-            yield f"{path}:{number}: ", line.strip()
 
 
 def ids_of(named: Iterable[Named], taken: set[str], output: Path) -> dict[str, str]:

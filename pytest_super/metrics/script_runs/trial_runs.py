@@ -27,11 +27,9 @@ def run_verdicts(
 ) -> dict[str, int]:
     """Why cells of the agent that start a script of the entrypoint's name do not count; "" if one counts.
 
-    Each with its first step. To start means as a script, module, executable or notebook by a shell line, a
-    magic or a Python call; without a process of its own, if processes were observed. A run in the background
-    counts if the shell waits for it, a cell that timed out if the agent waited for its end. The effects of
-    pre-executed cells (`%cd`, imports) are followed. If the repository's files are not known, all
-    folders can have the entrypoint, except for installed packages and files that the agent made.
+    Each with its first step. If processes were observed, only scripts without a process of their own are
+    read. If the repository's files are not known, all folders can have the entrypoint, except for installed
+    packages and files that the agent made.
     """
     notebook, observed, made = Notebook(), is_observed(steps), set[str]()
     repositories = [] if repository is None else [repository]
