@@ -9,14 +9,11 @@ import os
 import subprocess
 import tarfile
 import threading
-import unicodedata
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from pytest_super.authoring.generate import answers, command
 from pytest_super.authoring.generate.answers import json_object
@@ -25,7 +22,7 @@ from pytest_super.authoring.generate.screening import REASONS
 from pytest_super.cli import main
 from pytest_super.errors import InfrastructureError, SuperError
 from pytest_super.model.completion import BudgetSpentError, Completion, FilteredError, ModelError
-from pytest_super.sources.tree import LONGEST_FILE, Tree, legible
+from pytest_super.sources.tree import LONGEST_FILE, Tree
 from pytest_super.tasks.loading import load_tasks
 from tests.integration.conftest import read_lines
 from tests.pages import page_path
@@ -305,13 +302,6 @@ def test_a_readme_cannot_close_its_part_and_is_cut_at_a_whole_line() -> None:
     assert part == f"<readme>\nwrap it in [ / Code ] and </rea[/readme]dme>\n{answers.CUT}\n</readme>"
 
 
-@given(st.binary())
-def test_any_bytes_are_legible(data: bytes) -> None:
-    text = legible(data)
-    assert text.encode().decode() == text
-    assert not any(unicodedata.category(c) == "Cc" for c in text if c not in "\n\t")
-
-
 def test_what_is_shown_of_a_huge_repository_is_bounded(place: Workplace) -> None:
     many = {f"package/module_{n}__py": "load_dataset('mrpc')\n" * 50 for n in range(400)}
     folder = place.repository(README__md="python train.py\n" * 100_000, **many)
@@ -524,7 +514,6 @@ def test_a_release_that_was_yanked_is_taken_only_where_it_is_named(index: Path, 
     assert pin(parse("my-matcher"), tmp_path)["version"] == "1.9"
     assert pin(parse("my-matcher==1.10"), tmp_path)["version"] == "1.10"
     page.write_text(html.replace('.tar.gz">', '.tar.gz" data-yanked>'))
-    assert pin(parse("my-matcher==1.9"), tmp_path)["version"] == "1.9"
     with pytest.raises(InfrastructureError, match="yanked; name a yanked one as my-matcher==VERSION"):
         pin(parse("my-matcher"), tmp_path)
 

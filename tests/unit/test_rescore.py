@@ -133,12 +133,6 @@ def test_a_published_folder_is_scored_beside_its_metrics(bench: Bench) -> None:
     assert "differs react-super t accuracy: published 1.000, reference 1.000, paper 0.500: " in told.out
 
 
-def test_agent_model_and_set_are_in_the_name_of_a_published_folder(bench: Bench) -> None:
-    bench.published(SWE + step_cells(1, "submit", "submit 1"), place="gpt-4o-2024_swe-agent_masked/t")
-    [one] = bench.rescore(bench.folder, answers={"t": 1}).data["trajectories"]
-    assert (one["agent"], one["set"]) == ("swe-agent gpt-4o-2024", "masked")
-
-
 def test_of_a_run_the_last_rerun_of_each_epoch_is_scored(bench: Bench) -> None:
     bench.task()
     bench.ours(submit(0), place="run/trials/t/1.9", rerun=9)
@@ -379,8 +373,6 @@ RUN = "!python train.py"
     ("metric", "steps", "figures"),
     [
         ("landmarks", [cell("1", "done", origin="pre_execute")], (1.0, 0.0)),
-        ("landmarks", [replace(cell(""), action=Action(type="open"), observation="done")], (1.0, 0.0)),
-        ("landmarks", [cell("1", "", observation="done")], (1.0, 0.0)),
         ("landmarks", [cell("1", "done", observation="")], (0.0, 1.0)),
         (
             "landmarks",
@@ -388,7 +380,6 @@ RUN = "!python train.py"
             (0.0, 1.0),
         ),
         ("script_executed", [cell(RUN, origin="pre_execute")], (1.0, 0.0)),
-        ("script_executed", [cell(RUN, outcome="timed_out")], (1.0, 0.0)),
         ("script_executed", [cell(RUN, "", observation="no Traceback")], (0.0, 1.0)),
         ("script_executed", [replace(cell("", seconds=12.0), action=Action(type="command"))], (None, 0.0)),
     ],
@@ -422,13 +413,6 @@ def test_a_stored_figure_that_is_not_re_made_is_reported(bench: Bench, metric: s
     assert bench.rescore(bench.ours(submit("right"), **stored)).reasons == {
         metric: "the stored figure does not follow from the stored steps and this task"
     }
-
-
-def test_a_run_that_was_scored_as_the_published_code_does_is_compared_with_that(bench: Bench) -> None:
-    bench.task(answer=[1, 2])
-    bench.put("run/run.json", {"scoring": "reference"})
-    reasons = bench.rescore(bench.ours(submit([1]), accuracy=1.0)).reasons
-    assert "stored figure" not in reasons["accuracy"]
 
 
 def test_the_folder_of_a_git_repository_is_known_without_fetching_it() -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -20,24 +19,6 @@ if TYPE_CHECKING:
 
 Group = tuple[str, str]
 COLUMNS = ("published", "reference", "paper")
-
-
-@dataclass(frozen=True, kw_only=True)
-class Total:
-    """Means of one metric over the trials of one agent in one set."""
-
-    agent: str
-    set: str
-    metric: str
-    trials: int
-    all_published: float | None
-    """Mean over all trials that have a published figure."""
-    compared: int
-    """Number of trials with a figure in every column; the next three are means over these."""
-    published: float | None
-    reference: float | None
-    paper: float | None
-    different: int
 
 
 def rescore_lines(rescored: Sequence[Rescored], broken: Sequence[str]) -> Iterator[str]:
@@ -143,48 +124,46 @@ def lacks_answer(one: Rescored) -> bool:
     return is_unknown or (one.figures("accuracy")[0] is not None and "accuracy" not in one.paper)
 
 
-def total_lines(found: Sequence[Total]) -> Iterator[str]:
+def total_lines(found: Sequence[dict[str, Any]]) -> Iterator[str]:
     heads = ("n", "published", "compared", "published", "reference", "paper", "differ")
     rows: list[tuple[str, ...]] = [("totals", "metric", *heads)]
     for one in found:
-        means = map(figure, (one.published, one.reference, one.paper))
-        counts = (str(one.trials), figure(one.all_published), str(one.compared))
-        name = " ".join(filter(None, (one.agent, one.set)))
-        rows.append((name, one.metric, *counts, *means, str(one.different)))
+        counts = (str(one["trials"]), figure(one["all_published"]), str(one["compared"]))
+        means = (figure(one[column]) for column in COLUMNS)
+        name = " ".join(filter(None, (one["agent"], one["set"])))
+        rows.append((name, one["metric"], *counts, *means, str(one["different"])))
     yield from map(one_line, table_lines(rows, texts=2))
 
 
-def totals(rescored: Sequence[Rescored]) -> list[Total]:
+def totals(rescored: Sequence[Rescored]) -> list[dict[str, Any]]:
+    """The means of each metric over the trials of one agent in one set."""
     names = metric_names(rescored)
     return [total(group, metric, trials) for group, trials in by_agent(rescored).items() for metric in names]
 
 
-def total(group: Group, metric: str, trials: Sequence[Rescored]) -> Total:
-    """The means of the columns, without the published one if that is empty for all trials."""
+def total(group: Group, metric: str, trials: Sequence[Rescored]) -> dict[str, Any]:
+    """The means of the columns over the trials that have all, without the published one if none has that."""
     rows = [one.figures(metric) for one in trials]
     all_published = mean(row[0] for row in rows)
     needed = slice(0 if all_published is not None else 1, None)
     compared = [row for row in rows if None not in row[needed]]
-    published, reference, paper = (mean(row[column] for row in compared) for column in range(len(COLUMNS)))
-    return Total(
-        agent=group[0],
-        set=group[1],
-        metric=metric,
-        trials=len(trials),
-        all_published=all_published,
-        compared=len(compared),
-        published=published,
-        reference=reference,
-        paper=paper,
-        different=sum(metric in one.differences for one in trials),
-    )
+    return {
+        "agent": group[0],
+        "set": group[1],
+        "metric": metric,
+        "trials": len(trials),
+        "all_published": all_published,
+        "compared": len(compared),
+        **{name: mean(row[column] for row in compared) for column, name in enumerate(COLUMNS)},
+        "different": sum(metric in one.differences for one in trials),
+    }
 
 
 def rescore_data(rescored: Sequence[Rescored], broken: Sequence[str]) -> dict[str, Any]:
     """The same as plain JSON values, with no text shortened."""
     return {
         "trajectories": [one_data(one) for one in rescored],
-        "totals": [asdict(one) for one in totals(rescored)],
+        "totals": totals(rescored),
         "broken": list(broken),
     }
 
