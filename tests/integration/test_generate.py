@@ -73,7 +73,7 @@ def test_folders_become_tasks_that_validate_and_are_collected_and_a_second_run_a
     openai_server.by(scripted(b="q_cpu"))
     assert main(["generate", *named, MODEL, "--jobs=2"]) == 0
     out = capsys.readouterr().out
-    assert "3 repositories, 2 kept; all runs into auto have cost $" in out
+    assert "2 of 3 repositories kept; all runs into auto have cost $" in out
     assert "1  needs_gpu" in out
     assert reasons() == {"a": "", "b": "needs_gpu", "c": ""}
     assert len(openai_server.requests) == 5

@@ -102,7 +102,7 @@ def test_a_suitable_repository_becomes_a_valid_task(
 ) -> None:
     assert place.run() == 0
     assert is_synced(place.output / "repositories.jsonl")
-    assert "1 repositories, 1 kept" in capsys.readouterr().out
+    assert "1 of 1 repositories kept" in capsys.readouterr().out
     (outcome,) = read_lines(place.output / "repositories.jsonl")
     assert outcome["reason"] == ""
     (task,) = load_tasks(place.output / "matcher.task.yaml")

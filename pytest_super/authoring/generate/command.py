@@ -21,7 +21,7 @@ from pytest_super.model.gateway_process import Gateway
 from pytest_super.model.settings import SCRIPTED, ModelSettings
 from pytest_super.report.live_command import LiveCommand
 from pytest_super.store.activity import Activity
-from pytest_super.store.json_lines import UNREADABLE, append, damage, read_lines, to_line
+from pytest_super.store.json_lines import UNREADABLE, append, damage, disk_errors, read_lines, to_line
 from pytest_super.store.run_folder import new_run_id
 from pytest_super.words import one_line
 
@@ -94,7 +94,8 @@ class Run:
         outcome = Outcome(named=named.text, id=name, model=self.gateway.settings.name)
         with self.live.activity(name, "repository") as activity:
             generate_task(named, outcome, self.output, lambda: self._open_model(name, activity))
-        append(self.output / REPORT, to_line(asdict(outcome)))
+        with disk_errors(self.output, "--output"):
+            append(self.output / REPORT, to_line(asdict(outcome)))
         self.reasons[named.text] = outcome.reason
         self.live.print_line(one_line(str(outcome)))
 
@@ -123,7 +124,7 @@ class Run:
         """The numbers of repositories that were kept and dropped, by reason."""
         numbers = Counter(self.reasons.values())
         yield ""
-        yield f"{self._number} repositories, {numbers['']} kept{self._cost()}"
+        yield f"{numbers['']} of {self._number} repositories kept{self._cost()}"
         for reason, meaning in REASONS.items():
             if numbers[reason]:
                 yield f"{numbers[reason]:>6}  {reason:<22}{meaning}"
