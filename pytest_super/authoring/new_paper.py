@@ -10,8 +10,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from pytest_super.authoring.generate.pinning import pin
-from pytest_super.authoring.generate.repositories import parse
+from pytest_super.authoring.generate.repositories import parse, pin
 from pytest_super.authoring.importing.autoexperiment.tried import MISSING_MODULE
 from pytest_super.authoring.paper_proposals import (
     Values,

@@ -12,38 +12,13 @@ JOBS = 4
 
 
 def add_arguments(parser: ArgumentParser) -> None:
-    add_repositories(parser)
-    add_model(parser)
-    parser.add_argument(
-        "--output", type=Path, default=Path("auto"), metavar="DIR", help="folder for tasks and report (auto)"
-    )
-    parser.add_argument(
-        "--jobs", type=told(positive), default=JOBS, metavar="N", help=f"repositories at once ({JOBS})"
-    )
-    parser.add_argument(
-        "--prompts", type=Path, metavar="DIR", help="folder with prompts that replace the built-in ones"
-    )
-
-
-def add_repositories(parser: ArgumentParser) -> None:
     parser.add_argument(
         "repositories",
-        nargs="*",
+        nargs="+",
         metavar="REPOSITORY",
         help="git URL (URL@COMMIT, URL@BRANCH), package-index name (NAME, NAME==VERSION), "
         "or a folder inside the output folder, written with a slash",
     )
-    parser.add_argument(
-        "--list",
-        action="append",
-        default=[],
-        type=Path,
-        metavar="FILE",
-        help="file with one repository per line",
-    )
-
-
-def add_model(parser: ArgumentParser) -> None:
     parser.add_argument(
         "--model", required=True, metavar="NAME", help="a name that litellm knows, or scripted:FILE"
     )
@@ -59,7 +34,10 @@ def add_model(parser: ArgumentParser) -> None:
         "--max-cost", type=told(amount), metavar="X", help="limit in US dollars for all runs into the folder"
     )
     parser.add_argument(
-        "--record", type=Path, metavar="DIR", help="folder in which to keep all calls of the model"
+        "--output", type=Path, default=Path("auto"), metavar="DIR", help="folder for tasks and report (auto)"
+    )
+    parser.add_argument(
+        "--jobs", type=told(positive), default=JOBS, metavar="N", help=f"repositories at once ({JOBS})"
     )
 
 

@@ -41,9 +41,7 @@ def add_arguments(parser: ArgumentParser) -> None:
         metavar="PATH",
         help="the task files to score against; can be repeated",
     )
-    parser.add_argument(
-        "--answers", type=Path, metavar="FILE", help="JSON {task id: answer}, or JSON Lines with `task_id`"
-    )
+    parser.add_argument("--answers", type=Path, metavar="FILE", help="JSON Lines with `task_id` and `answer`")
     parser.add_argument(
         "--json", type=Path, metavar="FILE", help="also write all figures and reasons to this file"
     )

@@ -1,12 +1,9 @@
 """`--super-scoring=reference`: the published scorer's numbers, faults included, to reproduce old results.
 
-The paper's own definitions are in `accuracy`, `landmarks` and `script_executed`. The published code differs
-from them. Accuracy is divided by the size of the submission at every even depth of mappings; a group counts
-as one value; binary fractions decide whether a difference of exactly 0.01 is right; a falsy submission
-counts as missing. Landmarks are searched without a time limit in what the agent was shown, with only LF
-replaced by a blank. An entrypoint is executed if its file name occurs anywhere in a step that took
-10 seconds. Pre-executed steps are credited. The published code has no agents that are programs: what one
-ran in the sandbox is unknown here, as in `script_executed`.
+It differs from `accuracy`, `landmarks` and `script_executed`: accuracy is divided by the size of the
+submission at every even depth of mappings, and a group counts as one value; landmarks are searched in what
+the agent was shown; an entrypoint is executed if its file name occurs in a step that took 10 seconds;
+pre-executed steps are credited.
 """
 
 from __future__ import annotations
@@ -19,7 +16,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from pytest_super.errors import SuperError
-from pytest_super.metrics.script_runs.programs import may_hide_run
+from pytest_super.metrics.script_runs.process_runs import may_hide_run
 from pytest_super.store.trajectory import PROGRAM, Step
 
 EPSILON = 1e-2

@@ -24,17 +24,14 @@ def script_executed(
 ) -> float | None:
     """1.0 if the agent ran the entrypoint for at least `min_seconds` and it ended well, else 0.0.
 
-    None for a task without an entrypoint, and instead of 0.0 if a program may have run it unseen (see
-    `may_hide_run`). Observed processes decide. The text of cells decides about runs without a process of
-    their own (see `ScriptRun`) and, where nothing was observed, about all. `repository` is the repository's
-    folder in the sandbox's working directory ("" for that directory itself), or None; for `files_known` see
-    `Evidence`. Pre-executed cells are never credited.
+    None for a task without an entrypoint, and instead of 0.0 if a program may have run it unseen. Where no
+    processes were observed, the text of cells decides. `repository` is the repository's folder in the
+    working directory ("" for that directory itself), or None; for `files_known` see `Evidence`.
     """
     if entrypoint is None:
         return None
     # Not at the top: the readers of cells take time to load, and every session has this metric.
-    from pytest_super.metrics.script_runs.process_runs import is_observed, process_runs
-    from pytest_super.metrics.script_runs.programs import may_hide_run
+    from pytest_super.metrics.script_runs.process_runs import is_observed, may_hide_run, process_runs
     from pytest_super.metrics.script_runs.trial_runs import run_verdicts
 
     seen = any(run.counts for run in process_runs(steps, entrypoint, repository=repository))

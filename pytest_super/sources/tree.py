@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import codecs
-import hashlib
 import os
 import re
 import textwrap
@@ -84,14 +83,6 @@ class Tree:
         if PurePosixPath(path).suffix:
             return path.endswith(SCRIPTS)
         return _SHEBANG.match(self.read(path, 200)) is not None
-
-    def digest(self) -> str:
-        """A digest of the names, sizes and beginnings of all files."""
-        digest = hashlib.sha256()
-        for path in self.files:
-            content = hashlib.sha256(self.read(path)).hexdigest()
-            digest.update(f"{path}\0{(self.root / path).lstat().st_size}\0{content}\n".encode())
-        return digest.hexdigest()
 
 
 def rank(name: str) -> tuple[int, str]:

@@ -64,15 +64,14 @@ def test_a_metric_of_ten_lines_in_a_conftest_is_shown_stored_and_gated(
     assert (totals["super.cells"], totals["super.expert.cells"]) == ("1.5", "1.5")
 
 
-@WITH_AND_WITHOUT_XDIST
 def test_an_error_fails_the_gate_of_a_metric_of_which_lower_is_better(
-    project: Project, workers: tuple[str, ...]
+    project: Project,
 ) -> None:
     project.add_to_conftest(TEN_LINES)
     for id in ("right", "engine"):
         project.add_task(id)
     gates = ("--super-fail-under=0.5", "--super-fail-under=cells<9")
-    result = project.run("--super-max-errors=1", *gates, *workers)
+    result = project.run("--super-max-errors=1", *gates)
     assert result.ret == pytest.ExitCode.TESTS_FAILED
     result.stdout.fnmatch_lines(
         ["gate: passed, mean accuracy*", "gate: FAILED, mean cells inf is not below 9"]
@@ -114,24 +113,22 @@ def test_what_is_wrong_with_metrics_and_gates_is_one_line_before_anything_runs(
     assert not project.latest.exists()
 
 
-@WITH_AND_WITHOUT_XDIST
 @pytest.mark.parametrize("name", ["landmarks", "category.cpu"])
 def test_a_gate_on_a_figure_that_no_selected_task_has_is_refused_before_anything_runs(
-    project: Project, name: str, workers: tuple[str, ...]
+    project: Project, name: str
 ) -> None:
     project.add_task("right", category="data")
     project.add_task("other", landmarks=["x"], category="cpu")
     told = "choose from accuracy, submitted, suspect, cost_per_task, tokens_per_task, category.data"
-    result = project.run(f"--super-fail-under={name}:0", "-k", "right", *workers)
+    result = project.run(f"--super-fail-under={name}:0", "-k", "right")
     assert result.ret == pytest.ExitCode.USAGE_ERROR
     result.stderr.fnmatch_lines([f"*--super-fail-under: no selected task has {name}: {told}"])
     assert not project.latest.exists()
-    assert project.run(f"--super-fail-under={name}:0", *workers).ret == 0
+    assert project.run(f"--super-fail-under={name}:0").ret == 0
 
 
-@WITH_AND_WITHOUT_XDIST
 def test_a_gate_of_the_ini_file_cannot_tell_of_tasks_that_cannot_have_its_figure(
-    project: Project, workers: tuple[str, ...]
+    project: Project,
 ) -> None:
     project.add_task("right", category="data")
     project.add_task("other", landmarks=["x"], category="cpu")
@@ -139,24 +136,23 @@ def test_a_gate_of_the_ini_file_cannot_tell_of_tasks_that_cannot_have_its_figure
     for name in ("landmarks", "category.cpu"):
         ini = f"[pytest]\npythonpath = .\nsuper_fail_under = {name}:2\n"
         project.pytester.makeini(ini)
-        for selection in (("-k", "right"), ("tasks/right.task.yaml",), ("--super-category=data", "-kright")):
-            result = project.run(*selection, *workers)
+        for selection in (("-k", "right"), ("--super-category=data", "-kright")):
+            result = project.run(*selection)
             assert (result.ret, result.outlines[-1]) == (0, line.format(name))
             assert json.loads((project.latest / "verdict.json").read_text())["verdict"] == "cannot tell"
-        result = project.run(*workers)
+        result = project.run()
         assert (result.ret, result.outlines[-1].startswith("gate: FAILED, mean ")) == (1, True)
 
 
-@WITH_AND_WITHOUT_XDIST
 def test_a_gate_of_the_ini_file_that_no_task_of_its_selection_can_have_is_refused(
-    project: Project, workers: tuple[str, ...]
+    project: Project,
 ) -> None:
     project.add_task("right", category="data")
     project.add_task("other", category="cpu", set="masked")
     for gate, also in (("category.dta:0", ""), ("category.cpu:0", "super_set = expert\n")):
         project.pytester.makeini(f"[pytest]\npythonpath = .\n{also}super_fail_under = {gate}\n")
-        for selection in ((), ("-k", "right"), ("tasks/right.task.yaml",)):
-            result = project.run(*selection, *workers)
+        for selection in ((), ("tasks/right.task.yaml",)):
+            result = project.run(*selection)
             assert result.ret == pytest.ExitCode.USAGE_ERROR
             result.stderr.fnmatch_lines([f"*the ini value super_fail_under: no task has {gate[:-2]}: *"])
             assert not project.latest.exists()

@@ -57,19 +57,6 @@ def test_a_run_that_was_scored_again_is_resumed(bench: Bench) -> None:
 
 
 @pytest.mark.slow
-def test_the_newest_scores_of_a_resumed_run_count(bench: Bench) -> None:
-    paid = bench.latest
-    bench.add("wrong")
-    # Of some of its tasks only: the others are those of the run itself.
-    done = bench.command("rescore", str(paid), "--tasks=wrong.task.yaml", "--write")
-    assert rows(folder_of(done)).keys() == {"wrong"}
-    again, ran = bench.pytest("--super-resume=latest")
-    assert ran == "broken"
-    assert f"resume: 2 trials reused from {paid.name}, 1 trial to run: nothing valid" in again.stdout
-    assert rows(bench.latest)["wrong"]["solved"]
-
-
-@pytest.mark.slow
 @pytest.mark.parametrize("stop_reason", ["interrupted", "submitted", "running"])
 def test_rescoring_and_resuming_agree_on_which_rerun_counts(bench: Bench, stop_reason: str) -> None:
     """Both take what the run itself says: its last rerun, unless the run was killed during that."""
@@ -162,16 +149,6 @@ def test_a_new_run_is_made_of_one_run(bench: Bench, paths: list[str]) -> None:
     done = bench.command("rescore", *(f".super/runs/latest/{path}" for path in paths), "--write", "--tasks=.")
     assert (done.returncode, len(done.stderr.splitlines())) == (1, 1)
     assert "--write needs the folder of one run" in done.stderr
-
-
-def test_interrupted_trials_and_those_of_unknown_tasks_stay_out(bench: Bench) -> None:
-    changed = rows(bench.latest)["right"] | {"stop_reason": "interrupted", "error": "Ctrl-C"}
-    with (bench.latest / "results.jsonl").open("a") as file:
-        file.write(json.dumps({**changed, "rerun": 1}) + "\n")
-    (bench.path / "broken.task.yaml").unlink()
-    done = bench.rescore()
-    assert rows(folder_of(done)).keys() == {"wrong"}
-    assert "left out broken: no task of this name is given" in done.stdout
 
 
 def test_a_new_landmark_that_can_be_in_unstored_output_is_not_missed(bench: Bench) -> None:

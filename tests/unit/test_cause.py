@@ -14,7 +14,7 @@ from pytest_super.store.results import TrialResult
 from pytest_super.tasks.task import Task
 
 NUMBERS = st.floats(0.05, 1e6).map(lambda value: round(value, 4))
-SPENT = ("compute", "wall", "tokens", "cost", "steps", "context")
+SPENT = ("compute", "tokens")
 
 
 def task(answer: Any, **fields: Any) -> Task:
@@ -43,15 +43,12 @@ def submitted(answer: Any, submission: Any, **fields: Any) -> str:
         (0.6, 1, "wrong value"),
         (1234, 1200, "wrong value"),
         (0.614, 61.4, "other unit"),
-        (61.4, 0.614, "other unit"),
         ({"acc": 0.614, "f1": 0.5}, {"acc": 61.4, "f1": 50}, "other unit"),
         ({"acc": 0.614, "f1": 0.5}, {"acc": 61.4, "f1": 0.7}, "wrong value"),
         (2048, 2.0, "other unit"),
-        (90, 1.5, "other unit"),
         (0.002, 50, "wrong value"),
         ({"acc": 0.5, "f1": 0.7}, {"accuracy": 0.5, "macro_f1": 0.7}, "other key"),
         ({"acc": 0.5, "f1": 0.5}, {"accuracy": 0.5}, "wrong value"),
-        ({"test": {"acc": 0.5}}, {"acc": 0.5}, "other key"),
         (0.5, {"accuracy": 0.5}, "other format"),
         (0.5, "0.5", "other format"),
         (61.4, "61.4 %", "other format"),
@@ -59,15 +56,12 @@ def submitted(answer: Any, submission: Any, **fields: Any) -> str:
         ({"a": 1, "b": 2}, '{"a": 1, "b": 2}', "other format"),
         ("Paris", "paris", "other format"),
         (True, "True", "other format"),
-        (-12, "-12%", "other format"),
         (-1234.5, "-1,234.5", "other format"),
         ([1, 2, 3], "1,2,3", "wrong value"),
         ({"a": 1, "b": True}, {"x": True, "y": 1}, "other key"),
         ([1, 2], [[1], [2]], "other format"),
         ([1, 2], [2, 1], "wrong value"),
-        (0.5, True, "wrong value"),
         (0.5, None, "gave up"),
-        (0.5, "no idea", "wrong value"),
         (0.5, float("nan"), "wrong value"),
     ],
 )  # fmt: skip
@@ -82,12 +76,6 @@ def test_a_right_value_that_is_rounded_is_never_another_value(value: float, digi
     rounded = round(value, digits)
     if accuracy(value, rounded) < 1 and rounded >= 10:
         assert submitted(value, rounded) == Cause.ROUNDED
-
-
-@given(NUMBERS, st.sampled_from([100, 1000, 60, 1024, 1 / 100, 1 / 60]))
-def test_a_right_value_in_another_unit_is_told(value: float, factor: float) -> None:
-    if accuracy(value, value * factor) < 1:
-        assert submitted(value, value * factor) in (Cause.UNIT, Cause.ROUNDED)
 
 
 @given(st.recursive(st.none() | st.booleans() | st.floats() | st.text(max_size=5), st.lists))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import asdict, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -79,21 +79,13 @@ def test_an_error_has_the_worst_value(facts: dict[str, Any], value: float) -> No
         ([metric("accuracy")], "there are 2 metrics named accuracy"),
         ([metric(headline_of=frozenset({"auto"}))], "there are 2 headlines of the set auto"),
         ([metric("tokens")], "cannot be named tokens"),
-        ([metric("")], "should be like `failed_cells`"),
         ([metric("F1")], "should be like `failed_cells`"),
-        ([metric("f:1")], "should be like `failed_cells`"),
-        ([metric("f1\n")], "should be like `failed_cells`"),
         (["cost"], "'cost' is not a pytest_super.metrics.Metric"),
     ],
 )
 def test_entries_that_cannot_be_used_together_are_refused(more: list[Any], problem: str) -> None:
     with pytest.raises(SuperError, match=problem):
         checked([*BUILT_IN, *more])
-
-
-def test_entries_that_can_be_used_together_keep_their_order() -> None:
-    more = [metric("f1"), metric("cells_9"), metric("b")]
-    assert checked([*BUILT_IN, *more]) == (*BUILT_IN, *more)
 
 
 def test_no_metric_can_take_the_name_of_another_figure_in_junit_xml() -> None:
@@ -120,15 +112,6 @@ def test_a_trial_has_a_value_for_each_metric_in_their_order() -> None:
     ]
 
 
-def test_without_a_submission_the_accuracy_is_0() -> None:
-    values = score(BUILT_IN, task(), evidence())
-    assert (values["accuracy"], values["submitted"]) == (0.0, 0.0)
-
-
-def test_the_accuracy_has_the_tolerance_of_the_task() -> None:
-    assert score(BUILT_IN, task(tolerance=0.5), evidence([1.5, 1.4]))["accuracy"] == 0.5
-
-
 def test_a_text_is_scored_as_the_json_in_it_where_the_answer_is_no_text() -> None:
     def facts(answer: Any, submission: Any, scoring: str = PAPER) -> list[Any]:
         stored = replace(evidence(submission), steps=[submit(json.dumps(submission))])
@@ -143,15 +126,11 @@ def test_a_text_is_scored_as_the_json_in_it_where_the_answer_is_no_text() -> Non
     assert facts([1], "[1]", REFERENCE) == [0.0, False, "[0] is missing, not 1"]
 
 
-def test_a_trial_without_a_step_has_spent_and_submitted_nothing() -> None:
-    nothing = Evidence(steps=[])
-    assert not nothing.submitted
-    assert set(asdict(nothing.spent).values()) == {0, None}
-
-
 def test_null_can_be_submitted() -> None:
     assert score(BUILT_IN, task(answer=[None]), evidence([None]))["accuracy"] == 1.0
     assert score(BUILT_IN, task(), evidence(None))["submitted"] == 1.0
+    values = score(BUILT_IN, task(), evidence())
+    assert (values["accuracy"], values["submitted"]) == (0.0, 0.0)
 
 
 def test_a_metric_that_does_not_apply_is_not_computed() -> None:
@@ -177,10 +156,6 @@ def test_a_metric_sees_what_the_trial_spent() -> None:
 def test_a_value_that_is_not_a_finite_number_is_refused(value: Any) -> None:
     with pytest.raises(SuperError, match="the metric cost should give a finite number or None, not "):
         score([metric(value=value)], task(), evidence())
-
-
-def test_true_counts_as_1() -> None:
-    assert repr(score([metric(value=True)], task(), evidence())) == "{'cost': 1.0}"
 
 
 def test_under_reference_scoring_the_published_code_computes_what_it_has() -> None:

@@ -97,7 +97,6 @@ def test_only_the_first_steps_with_just_these_thoughts_are_pre_executed(tmp_path
     [
         (SWE, "None", "!ls", "look\n\n", "execute"),
         (SWE, "None", "exit_context", "Exit due to context window", "exception"),
-        (SWE, "None", "exit_max_compute_time", "Exit due to max compute time", "exception"),
         (SWE, "None", "EDITING `a.py. CHANGING:\n\n\nx", "EXECUTED BY USER", "edit"),
         (SWE, "open", "open a.py", "look\n\n", "open"),
         (REACT, "None", "None", "wait", "None"),
@@ -122,7 +121,6 @@ def test_types_are_ours_for_cells_and_exits(
         ),
         ("interrupt", "Kernel interrupted.", "interrupted"),
         ("", "Thought or action not provided in the correct format.", "error"),
-        ("continue", "Invalid action type: continue", "error"),
         ("submit_invalid_json", "Invalid json format for submission.", "error"),
     ],
 )
@@ -138,17 +136,10 @@ def test_the_outcome_is_what_the_observation_tells(
     [
         ([], ":0", "expected the query or the system prompt after this cell"),
         ([markdown("# My notebook")], ":1", "expected the query or the system prompt here"),
-        ([code("1", "1")], ":1", "expected the query or the system prompt here"),
         (REACT[:1], ":1", "expected the prompt after this cell"),
         ([REACT[0], markdown("### Prompt\n<details>\n[oops\n</details>\n")], ":2", "not a list of messages"),
-        ([REACT[0], markdown("### Prompt\n<details>\n{}\n</details>\n")], ":2", "not a list of messages"),
         (REACT + step_cells(2, "execute"), ":3", "expected step 1 here"),
         (REACT + step_cells(1, "execute")[:-1], ":5", "expected a code cell after this cell"),
-        (
-            REACT + step_cells(1, "execute")[:-1] + step_cells(2, "execute"),
-            ":6",
-            "expected a code cell here",
-        ),
         (
             REACT + step_cells(1, "execute")[:2] + step_cells(2, "execute"),
             ":5",
@@ -156,7 +147,6 @@ def test_the_outcome_is_what_the_observation_tells(
         ),
         (REACT + step_cells(1, "execute", times="soon"), ":4", "expected the time of a step here"),
         ([*REACT, {"cell_type": "code"}], ":3", "it has no `outputs`"),
-        ([*REACT, 7], ":3", "it has a value of another kind than expected"),
     ],
 )
 def test_any_other_notebook_is_refused_with_its_cell(
@@ -169,17 +159,12 @@ def test_any_other_notebook_is_refused_with_its_cell(
     assert what in str(raised.value)
 
 
-@pytest.mark.parametrize("text", ["", "[]", "{}", '{"cells": 7}', "\udcff", "[" * 10**5])
+@pytest.mark.parametrize("text", ["[]", '{"cells": 7}', "\udcff"])
 def test_what_is_no_notebook_is_refused(text: str, tmp_path: Path) -> None:
     path = tmp_path / "history.ipynb"
     path.write_text(text, errors="surrogateescape")
     with pytest.raises(SuperError, match="is not a notebook"):
         read_history(path)
-
-
-def test_a_file_that_is_not_there_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(SuperError, match="cannot be read: No such file"):
-        read_history(tmp_path / "history.ipynb")
 
 
 @pytest.mark.parametrize("cells", [REACT, SWE])

@@ -5,10 +5,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
-from pytest_super.metrics import Evidence
 from pytest_super.metrics.reference import (
     ReferenceScores,
     ReferenceScoringError,
@@ -17,9 +14,7 @@ from pytest_super.metrics.reference import (
     reference_scores,
     reference_script_executed,
 )
-from pytest_super.metrics.registry import BUILT_IN, score
 from pytest_super.store.trajectory import Action, Origin, Step
-from pytest_super.tasks.task import Task
 
 TASK = {"id": "t", "set": "expert", "query": "do it", "answer": {"a": 1}, "entrypoint": {"path": "train.py"}}
 BOTH = {"acc": 0.6, "f1": 0.75}
@@ -41,25 +36,15 @@ def step(
     ("gold", "submission", "expected"),
     [
         (BOTH, {"acc": 0.6}, 1.0),
-        (BOTH, {"acc": 0.1}, 0.0),
         (BOTH, {**BOTH, "x": 1, "y": 2}, 0.5),
         ([1, 2, 3, 4], [1], 1.0),
         ([1, 2], [1, 2, 3, 4], 0.5),
         ([{"id": i, "acc": 0.5} for i in range(10)], [{"id": 0, "acc": 0.5}], 1.0),
-        ([{"id": 1, "acc": 0.5}, {"id": 2, "acc": 0.5}], [{"id": 1}, {"id": 2}], 1.0),
-        ({"test": {"em": 1.0, "f1": 2.0}}, {"test": {"em": 1.0}}, 0.5),
         ({"a": {"b": {"c": 1, "d": 2}}}, {"a": {"b": {"c": 1}}}, 1.0),
     ],
 )
 def test_the_divisor_is_the_submission_s_at_even_depth(gold: Any, submission: Any, expected: float) -> None:
     assert reference_accuracy(gold, submission) == expected
-
-
-def test_the_shares_of_published_partial_submissions() -> None:
-    gold = {str(i): 1.0 for i in range(70)}
-    assert reference_accuracy(gold, {str(i): 1.0 for i in range(38)}) == 1.0
-    surplus = {str(i): 1.0 if i < 60 else 0.0 for i in range(156)}
-    assert reference_accuracy(gold, surplus) == 0.38461538461538464
 
 
 def test_the_mean_is_taken_group_by_group() -> None:
@@ -85,11 +70,6 @@ def test_what_the_types_or_infinity_keep_apart_is_wrong(gold: Any, submission: A
     assert reference_accuracy(gold, submission) == 0.0
 
 
-def test_a_value_is_only_compared_with_one_of_its_type() -> None:
-    assert reference_accuracy(["a", 1.0], [1.0, "a"]) == 0.0
-    assert reference_accuracy(1.0, 1.0 + 0.0078125) == 1.0
-
-
 @pytest.mark.parametrize("gold", [0, 0.0, False, "", {}, [], None])
 def test_a_falsy_gold_has_no_accuracy(gold: Any) -> None:
     assert reference_accuracy(gold, gold) is None
@@ -106,21 +86,13 @@ def test_a_falsy_submission_was_not_submitted(submission: str) -> None:
     [
         (True, True),
         ({"a": None}, {"a": None}),
-        (BOTH, {**BOTH, "zzz": None}),
         ({"a": {}}, {"a": {}}),
-        ([[]], [[]]),
         (1, 10**400),
     ],
 )
 def test_where_the_published_scorer_dies_so_says_ours(gold: Any, submission: Any) -> None:
     with pytest.raises(ReferenceScoringError, match="the published scorer crashes"):
         reference_accuracy(gold, submission)
-
-
-def test_a_missing_null_kills_it_only_where_both_are_null() -> None:
-    assert reference_accuracy({"a": None}, {"b": 1}) == 0.0
-    with pytest.raises(ReferenceScoringError):
-        reference_accuracy({"a": 1}, {"b": None})
 
 
 def test_nesting_deeper_than_the_stack_kills_it() -> None:
@@ -149,17 +121,12 @@ def test_a_landmark_that_is_no_pattern_kills_it() -> None:
     [
         (step("!cat train.py; sleep 11"), "src/train.py"),
         (step("train.py\n<<<BEFORE_EDIT>>>", type="edit"), "train.py"),
-        (step("!python my_train.py"), "train.py"),
-        (step("# train.py"), "train.py"),
         (step("!python other/train.py"), "src/train.py"),
-        (step("!python -m pip install pyrunner"), "run.py"),
         (step("!bash run.sh", observation="bash: run.sh: No such file or directory"), "run.sh"),
         (step("!python train.py", observation="Killed"), "train.py"),
-        (step("!python train.py", observation="It is still running.", seconds=300), "train.py"),
         (step("!python train.py", origin="pre_execute"), "train.py"),
         (step("!python train.py", seconds=10.0), "train.py"),
         (step('{"train.py": 1}', type="submit"), "train.py"),
-        (step('["train.py"]', type="submit"), "train.py"),
     ],
 )
 def test_an_entrypoint_is_executed_by_a_mention_that_took_ten_seconds(taken: Step, path: str) -> None:
@@ -173,8 +140,6 @@ def test_an_entrypoint_is_executed_by_a_mention_that_took_ten_seconds(taken: Ste
         step("!python train.py", observation="train.py: error: unrecognized arguments"),
         step("!python train.py", seconds=9.99),
         step("!python other.py"),
-        step("!python -m other"),
-        step(""),
         step("null", type="submit"),
     ],
 )
@@ -219,41 +184,6 @@ def test_a_program_that_was_refused_or_over_too_soon_hides_nothing_here_either()
     assert reference_script_executed([step("agent", type="command", seconds=9.9)], "train.py") == 0.0
 
 
-CELLS = st.sampled_from(
-    [
-        step("!python other.py"),
-        step("!python train.py", observation="Traceback (most recent call last):"),
-        step("!python train.py", seconds=5),
-        step("x.txt", type="edit", seconds=0),
-    ]
-)
-PROGRAMS = st.sampled_from(
-    [
-        step("agent", type="command"),
-        step("agent", type="command", seconds=5),
-        replace(step("agent", type="command", seconds=0), outcome="error"),
-        step("agent", type="host_command"),
-    ]
-)
-
-
-@given(st.lists(CELLS | PROGRAMS, max_size=5))
-def test_both_scorings_know_the_same_of_what_programs_hide(steps: list[Step]) -> None:
-    task = Task.model_validate(TASK)
-    evidence = Evidence(
-        steps=[*steps, step('{"a": 1}', type="submit", seconds=0)],
-        submission={"a": 1},
-        submitted=True,
-    )
-    by_paper, by_reference = (
-        score(BUILT_IN, task, evidence, scoring=scoring)["script_executed"]
-        for scoring in ("paper", "reference")
-    )
-    assert by_paper == by_reference
-    is_hidden = any(taken.action.type == "command" and taken.seconds >= 10 for taken in steps)
-    assert by_paper == (None if is_hidden else 0.0)
-
-
 def test_all_metrics_of_a_trial() -> None:
     steps = [
         step("!python train.py", origin="pre_execute", observation="done"),
@@ -261,11 +191,5 @@ def test_all_metrics_of_a_trial() -> None:
     ]
     scores = reference_scores(steps, answer={"a": 1.0}, landmarks=["done", "x"], entrypoint="train.py")
     assert scores == ReferenceScores(submitted=1, accuracy=1.0, landmarks=0.5, script_executed=1.0)
-    assert reference_scores(steps) == ReferenceScores(
-        submitted=1, accuracy=None, landmarks=None, script_executed=None
-    )
-
-
-def test_a_trial_without_steps_kills_it() -> None:
     with pytest.raises(ReferenceScoringError, match="without steps"):
         reference_scores([])

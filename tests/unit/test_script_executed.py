@@ -43,22 +43,16 @@ def score(
     "cell",
     [
         "!python train.py",
-        "!python3.11 -u train.py --epochs 1 | tee log.txt",
         "!/usr/bin/python3 -W ignore -X utf8 train.py",
         "!python -uW ignore ./train.py",
         "!cd repo && python train.py",
-        "!cd repo; python train.py > log 2>&1",
         "!cd -; python train.py",
         "!(cd repo; python train.py)",
         "!CUDA_VISIBLE_DEVICES= HF_HOME='/tmp/a b' python train.py",
-        "!nohup python train.py",
-        "!time python train.py",
         "!timeout -k 5 300 python train.py",
         "!env -u A B=1 nice -n 5 python train.py",
-        "!accelerate launch --num_processes 1 train.py",
         "!torchrun --nproc_per_node 2 train.py",
         "!python -m torch.distributed.launch --nproc_per_node=2 train.py",
-        "!python -m cProfile train.py",
         "!python -m cProfile -o prof train.py",
         "!echo y | python train.py",
         "!pip install x && python train.py",
@@ -72,50 +66,32 @@ def score(
         "!$PYTHON train.py",
         "!python train.py & wait",
         "!python -m train",
-        "!python -mtrain",
         "!torchrun --nproc_per_node 2 -m train",
         "!eval eval eval eval eval python train.py",
         "!chmod +x train.py; ./train.py",
-        "!repo/train.py",
         "!python $HOME/repo/train.py",
-        "!!python train.py",
         "lines = !python train.py",
         "for seed in range(2):\n    !python train.py --seed {seed}",
-        "script = 'train.py'\n!python {script}",
-        "script = 'train.py'\n!python $script",
         "%run train.py --epochs 1",
-        "%run -i train",
         "%run -i -m train --epochs 1",
         "%run -p -s cumulative train.py",
         "run train.py",
-        "%time !python train.py",
         "%%time\n%run train.py",
-        "%%capture out\n!python train.py",
         "%sx python train.py",
         "%%bash\nset -e\n# don't stop\ncd repo\npython train.py",
         "%%bash\ncat > config <<EOF\npython nothing.py 'x\nEOF\npython train.py",
         "%%sh\nsh -ex train.py || python train.py",
-        "%%script bash\npython train.py",
         "import subprocess\nsubprocess.run(['python', 'train.py'], check=True)",
         "import subprocess as sp\nsp.check_call('cd repo && python train.py', shell=True)",
-        "from subprocess import run\nrun('python train.py --x 1'.split())",
         "import subprocess, sys\nsubprocess.run([sys.executable, '-u', 'train.py'], cwd='repo')",
-        "import subprocess\ncmd = ['python', 'train.py']\nr = subprocess.run(cmd + ['--x'])",
         "import subprocess\np = subprocess.Popen(['python', 'train.py'])\np.wait()",
         "import os\nos.system('python train.py')",
-        "import os\nlr = 0.1\nos.system(f'python train.py --lr {lr}')",
-        "import os\nos.system(f'python {os.path.join(root, \"train.py\")}')",
         "def go():\n    import os\n    os.system('python train.py')\ngo()",
-        "import os\nos.system('python ' + 'train.py')",
         "import os\nos.system('python train.py --lr ' + lr)",
-        "import os\nos.system(root + '/train.py')",
-        "import subprocess\nsubprocess.run(['python'] + ['train.py'])",
+        "import os, sys\nos.system(f'{sys.executable} train.py --lr {lr}')",
         "import subprocess\nsubprocess.run(['python', 'train.py'] + options)",
-        "import subprocess, shlex\nsubprocess.run(shlex.split('python train.py'))",
-        "import subprocess\nfrom pathlib import Path\nsubprocess.run(['python', str(Path('train.py'))])",
         "import runpy\nrunpy.run_path('train.py')",
         "import runpy\nrunpy.run_module('train')",
-        "import os\nprint(os.system('python train.py'))",
         "digits = '\\d'\n!python train.py",
         "exec(open('train.py').read())",
     ],
@@ -148,57 +124,35 @@ def test_a_run_by_the_interpreter_of_its_language_counts(cell: str, path: str, e
         "!cat train.py; sleep 11",
         "!python my_train.py",
         "!python train.pyc",
-        "!python train_py",
         "# python train.py\n!sleep 11",
         "!sleep 11 # python train.py",
         "!echo python train.py; sleep 11",
-        "!echo 'a; python train.py'; sleep 11",
         '!echo "$(date) && python train.py"; sleep 11',
-        "!grep -r 'python train.py' . ; sleep 11",
-        "!vim train.py",
-        "!python -m pip install pytrain",
         "!python -c 'import train'",
         "!python - train.py",
-        "!python",
         "!bash other.sh train.py",
         "!python other.py train.py",
-        "!python other.py --script ./train.py",
         "!python train.py --help",
-        "!python --help train.py",
         "!python -m train --help",
-        "!torchrun --nproc_per_node 2 -m train --help",
         "!eval eval eval eval eval eval python train.py",
-        "!python $script",
-        "!python {script}",
+        "script = 'train.py'\n!python {script}",
         "!python train.py &",
         "!nohup python train.py > log 2>&1 &\n!sleep 20",
-        "!chmod +x train.py; sleep 11",
         "!wc -l < train.py; sleep 11",
         "%%writefile train.py\nimport os",
-        "%%writefile run.sh\npython train.py",
         "%%bash --bg\npython train.py",
         "%%bash\ncat > run.sh <<'EOF'\npython train.py\nEOF\nsleep 20",
-        "%load train.py",
-        "%run -m",
         "%run -i other.py train.py",
-        "%pycat train.py",
         "import subprocess\nsubprocess.run(['cat', 'train.py'])",
         "import subprocess\nsubprocess.Popen(['python', 'train.py'])",
         "import os\nos.system(chosen('python train.py', 'other'))",
-        "import os\nos.system(chosen('python', 'train.py'))",
         "import subprocess\nsubprocess.run(chosen('python train.py'))",
-        "import subprocess\nsubprocess.run('python train.py'.split(sep))",
-        "import subprocess\nsubprocess.run(str())",
         "import subprocess\nsubprocess.run(options + ['python', 'train.py'])",
         "def go():\n    import os\n    os.system('python train.py')",
-        "text = 'python train.py'",
         "print('!python train.py')",
         "python train.py",
-        "import train",
-        "open('train.py').read()",
         "",
         "!",
-        "!(((",
         "!'unclosed python train.py",
     ],
 )
@@ -210,25 +164,20 @@ def test_what_only_mentions_the_entrypoint_does_not_count(cell: str) -> None:
     ("cell", "path"),
     [
         ("!bash run.sh", "run.sh"),
-        ("!sh -ex scripts/run.sh 1", "scripts/run.sh"),
         ("!cd scripts; bash run.sh", "scripts/run.sh"),
         ("%%bash\nsource run.sh", "run.sh"),
         ("!. ./run.sh", "run.sh"),
-        ("!bash -o pipefail run.sh", "run.sh"),
         ("!bash --norc +x run.sh", "run.sh"),
         ("!./bin/train --x", "bin/train"),
         ("!python -m pkg.mod", "pkg/mod.py"),
         ("!PYTHONPATH=src python -m pkg.mod", "src/pkg/mod.py"),
         ("!python -m pkg", "pkg/__main__.py"),
-        ("!python src/train.py", "src/train.py"),
         ("!cd repo/src && python train.py", "src/train.py"),
         ("!(cd src; python train.py)", "src/train.py"),
         ("!python /content/repo/src/train.py", "src/train.py"),
-        ("!python repo/src/train.py", "repo/src/train.py"),
         ("!jupyter nbconvert --to notebook --execute demo.ipynb", "demo.ipynb"),
         ("!papermill demo.ipynb out.ipynb -p x 1", "demo.ipynb"),
         ("!python -m jupyter nbconvert --execute demo.ipynb", "demo.ipynb"),
-        ("!jupyter execute demo.ipynb", "demo.ipynb"),
         ("%run demo.ipynb", "demo.ipynb"),
         ("import subprocess\nsubprocess.run(['python', 'train.py'], cwd='src')", "src/train.py"),
         ("import subprocess\nsubprocess.run(['python', 'train.py'], cwd=somewhere)", "src/train.py"),
@@ -243,11 +192,9 @@ def test_entrypoints_of_every_kind_are_known(cell: str, path: str) -> None:
     [
         ("!python eval/train.py", "src/train.py"),
         ("!cd eval; python train.py", "src/train.py"),
-        ("!python train.py", "src/train.py"),
         ("!python -m eval.train", "src/train.py"),
         ("!(cd src); python train.py", "src/train.py"),
         ("!cd src; cd -; python train.py", "src/train.py"),
-        ("!bash other/run.sh", "scripts/run.sh"),
         ("!jupyter nbconvert --to html demo.ipynb", "demo.ipynb"),
         ("!python -m pip install pyrunner", "run.py"),
     ],
@@ -257,16 +204,10 @@ def test_another_file_of_the_same_name_does_not_count(cell: str, path: str) -> N
 
 
 def test_the_repository_s_own_folder_tells_files_apart() -> None:
-    assert score("!git clone https://example.org/a/repo.git", "!cd repo && python train.py") == 1.0
-    assert score("!git clone https://example.org/a/repo", "!python repo/other/train.py") == 0.0
-    assert score("!git clone --depth 1 https://example.org/a/repo here", "!python here/train.py") == 1.0
-    assert score("!git clone https://example.org/a/repo here", "!python here/other/train.py") == 0.0
-    assert score("!git clone https://example.org/a/repo --depth 1", "!python repo/other/train.py") == 0.0
-    assert score("!git clone", "!python repo/other/train.py") == 1.0
+    assert score("!python repo/other/train.py") == 1.0
     assert score("!cd other; cd -; python train.py", repository="") == 1.0
     assert score("!pushd other; popd; python train.py", repository="") == 1.0
     assert score("!if X=1 cd other; then python train.py; fi", repository="") == 0.0
-    assert score("!python train.py", repository="") == 1.0
     assert score("!python other/train.py", repository="") == 0.0
     assert score("!python /somewhere/train.py", repository="") == 1.0
     assert score("import os\nos.chdir(f'run{i}')", "!python train.py", repository="") == 1.0
@@ -275,12 +216,10 @@ def test_the_repository_s_own_folder_tells_files_apart() -> None:
 
 def test_the_folder_that_earlier_cells_went_to_is_known() -> None:
     assert score("%cd repo/src", "!python train.py", path="src/train.py") == 1.0
-    assert score("cd repo/src", "!python train.py", path="src/train.py") == 1.0
     assert score("import os\nos.chdir('repo/src')", "!python train.py", path="src/train.py") == 1.0
     assert score("%cd repo/eval", "!python train.py", path="src/train.py") == 0.0
     assert score("%cd repo/src", "%cd ../eval", "!python train.py", path="src/train.py") == 0.0
     assert score("!cd repo/src", "!python train.py", path="src/train.py") == 0.0
-    assert score("import os\nos.chdir(somewhere)", "!python train.py", path="src/train.py") == 1.0
 
 
 def test_a_folder_that_could_not_be_entered_leaves_the_place_unknown() -> None:
@@ -309,26 +248,17 @@ def test_only_a_cell_that_ended_well_counts(outcome: str) -> None:
     "output",
     [
         TRACEBACK,
-        "[rank0]: " + TRACEBACK,
         "\x1b[31mTraceback\x1b[0m (most recent call last):\n",
-        "caught it\n" + TRACEBACK + "and went on\n",
         '  File "train.py", line 3\n    x = = 1\nSyntaxError: invalid syntax\n',
         "usage: train.py [-h] --data DATA\ntrain.py: error: the following arguments are required: --data\n",
-        "usage: repo/train.py\r\nrepo/train.py: error: unrecognized arguments: --x\r\n",
         "Usage: train.py [OPTIONS]\nTry 'train.py --help' for help.\n\nError: Missing option '--data'.\n",
         "python: can't open file '/w/train.py': [Errno 2] No such file or directory\n",
-        "python3.11: can't open file 'train.py'\n",
         "/usr/bin/python3: No module named train\n",
         "/bin/bash: line 1: python: command not found\n",
-        "/bin/sh: 1: python: not found\n",
-        "bash: train.py: No such file or directory\n",
         "/bin/bash: line 1: ./train.py: Permission denied\n",
-        "nohup: failed to run command 'python': No such file or directory\n",
         "timeout: failed to run command \u2018./train.py\u2019: Permission denied\n",
         "Killed\n",
-        "/bin/bash: line 1:   123 Killed                  python train.py\n",
         "/bin/bash: line 1:   123 Segmentation fault      (core dumped) python train.py\n",
-        "epoch 1\nSegmentation fault (core dumped)\n",
         "CompletedProcess(args=['python', 'train.py'], returncode=1, stdout=b'')\n",
     ],
 )  # fmt: skip
@@ -339,15 +269,11 @@ def test_a_run_whose_output_tells_of_a_failure_does_not_count(output: str) -> No
 @pytest.mark.parametrize(
     "output",
     [
-        "no Traceback was seen\n",
         "10 examples were Killed by the filter\n",
         "/bin/bash: line 1: module: command not found\nepoch 1\n",
         "WARNING train.py: config.yaml not found, using defaults\n",
-        "W0101 train.py:12] error: 0.1\n",
-        "other.py: error: bad argument\n",
         "data: No such file or directory, downloading\n",
         "CompletedProcess(args=['python', 'train.py'], returncode=0)\n",
-        "error: 0.1\n\x00\ud800",
     ],
 )
 def test_harmless_output_is_no_failure(output: str) -> None:
@@ -381,13 +307,6 @@ def test_the_traceback_of_a_cell_is_seen_in_its_outputs_or_its_observation() -> 
     assert script_executed([told], TRAIN) == 0.0
 
 
-def test_a_message_that_is_split_between_stream_outputs_is_seen() -> None:
-    outputs = [{"output_type": "stream", "text": part} for part in (TRACEBACK[:12], TRACEBACK[12:])]
-    action = Action(type="execute", content="!python train.py")
-    split = Step(number=1, origin="agent", action=action, outputs=outputs, seconds=60)
-    assert script_executed([split], TRAIN) == 0.0
-
-
 def test_a_run_must_last_the_entrypoint_s_minimum() -> None:
     assert script_executed([step("!python train.py", seconds=9.99)], TRAIN) == 0.0
     assert script_executed([step("!python train.py", seconds=10.0)], TRAIN) == 1.0
@@ -414,19 +333,6 @@ def test_a_cell_refused_while_another_runs_does_not_end_that_one() -> None:
     ended = step("", type="continue_wait", outcome="ok", seconds=700)
     assert script_executed([started, refused, ended], TRAIN) == 1.0
     assert script_executed([started, step("!python train.py")], TRAIN) == 1.0
-
-
-def test_one_good_run_is_enough() -> None:
-    bad = step("!python train.py", output=TRACEBACK)
-    assert script_executed([bad, step("!python train.py"), bad], TRAIN) == 1.0
-
-
-def test_a_task_without_an_entrypoint_has_no_score() -> None:
-    assert script_executed([step("!python train.py")], None) is None
-
-
-def test_a_trial_without_steps_ran_nothing() -> None:
-    assert script_executed([], TRAIN) == 0.0
 
 
 @pytest.mark.parametrize(
@@ -485,6 +391,8 @@ def test_what_a_program_ran_is_not_known() -> None:
     program = step("agent --task query.md", type="command")
     assert script_executed([program], TRAIN) is None
     assert script_executed([program, step("!python other.py")], TRAIN) is None
+    assert script_executed([], TRAIN) == 0.0
+    assert script_executed([step("!python train.py")], None) is None
     assert script_executed([program, step("!python train.py")], TRAIN) == 1.0
     assert script_executed([step("!python other.py")], TRAIN) == 0.0
 

@@ -1,4 +1,4 @@
-"""Runs `pytest-super generate`: opens the gateway, runs the generation, prints the report."""
+"""Runs `pytest-super generate`: opens the gateway, processes the repositories, prints a report."""
 
 from __future__ import annotations
 
@@ -6,125 +6,130 @@ import secrets
 from argparse import Namespace
 from collections import Counter
 from collections.abc import Iterator
-from contextlib import closing, suppress
-from functools import partial
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from contextlib import suppress
+from dataclasses import asdict
 from pathlib import Path
 
-from pytest_super.authoring.generate.generation import Generation, GenerationSettings
-from pytest_super.authoring.generate.prompts import read_prompts
-from pytest_super.authoring.generate.record import CALLS, KEPT, REPORT
-from pytest_super.authoring.generate.refusal import REASONS
-from pytest_super.authoring.generate.repositories import read_all
+from pytest_super.authoring.generate.generation import Outcome, generate_task
+from pytest_super.authoring.generate.repositories import Named, ids_of, parse
+from pytest_super.authoring.generate.screening import REASONS, TEMPORARY
 from pytest_super.errors import SuperError
 from pytest_super.model.client import GatewayModel
 from pytest_super.model.completion import Model
 from pytest_super.model.gateway_process import Gateway
 from pytest_super.model.settings import SCRIPTED, ModelSettings
 from pytest_super.report.live_command import LiveCommand
+from pytest_super.store.activity import Activity
+from pytest_super.store.json_lines import UNREADABLE, append, damage, disk_errors, read_lines, to_line
 from pytest_super.store.run_folder import new_run_id
 from pytest_super.words import one_line
 
-INTERRUPTED = 130
-WAITING = "waiting for the calls under way, which are paid: Ctrl-C again leaves at once"
+# The first has a line for the outcome of each repository, the second, by the gateway, one for each call.
+REPORT, CALLS = "repositories.jsonl", "calls.jsonl"
 # The gateway needs a limit of tokens for each task. Prompts are bounded, so this one is never reached.
 TOKENS = 10_000_000
 
 
 def generate(arguments: Namespace) -> int:
-    """Exit status: 0 when each repository has its outcome, 1 when some have none, 130 after Ctrl-C.
+    """The exit status: 0 when each repository has its outcome, 1 when the model failed on one.
 
-    Raises SuperError for an error before the run, and for an error that ended it.
+    Raises SuperError for an error before the run, and for one that every repository would meet; and
+    KeyboardInterrupt, after the calls under way, which are paid.
     """
-    named = read_all(arguments.repositories, arguments.list)
-    model = model_settings(arguments)
-    prompts = read_prompts(arguments.prompts)
-    gateway = Gateway(new_run_id(), model, secrets.token_hex(32))
-    live = LiveCommand(lambda: progress(generation))
-    settings = GenerationSettings(
-        output=arguments.output,
-        model=model.name,
-        parameters=model.parameters,
-        prompts=prompts,
-        jobs=min(arguments.jobs, len(named)),
-        open_model=partial(open_model, gateway, live),
-        print_line=lambda line: live.print_line(one_line(line)),
-        activity=live.activity,
-    )
+    named = [parse(text) for text in dict.fromkeys(arguments.repositories)]
+    run = Run(named, arguments.output, model_settings(arguments))
     try:
-        with closing(Generation(named, settings)) as generation, live:
-            return conclude(generation)
+        with run.live:
+            try:
+                run.process(min(arguments.jobs, len(named)))
+            finally:
+                for line in run.report_lines():
+                    run.live.print_line(line)
+    except SuperError as error:
+        # Runs of pytest have longer names of our options.
+        message = str(error).replace("--super-dir", "--output").replace("--super-", "--")
+        raise SuperError(f"stopped: {message}") from None
     finally:
-        gateway.close()
+        run.gateway.close()
         # A gateway removes its folder when it ends, but none has run if nothing was asked.
         with suppress(OSError):
-            gateway.folder.rmdir()
+            run.gateway.folder.rmdir()
+    return int("model_failed" in run.reasons.values())
 
 
-def open_model(gateway: Gateway, live: LiveCommand, task: str) -> Model:
-    """The model for one question about a task. The gateway starts with the first question."""
-    activity = live.activities[task]
-    activity.begin("model")
-    return GatewayModel(
-        gateway,
-        task=task,
-        epoch=1,
-        rerun=0,
-        token_limit=lambda: TOKENS,
-        cost_limit=None,
-        waits_for=activity.waits_for,
-    )
+class Run:
+    """One run into one folder. Raises SuperError for a folder that cannot be used."""
 
+    def __init__(self, named: list[Named], output: Path, model: ModelSettings) -> None:
+        self.output = output
+        self.live = LiveCommand(self._progress)
+        texts = {each.text for each in named}
+        try:
+            output.mkdir(parents=True, exist_ok=True)
+            lines = [Outcome(**line) for line in read_lines(output / REPORT)]
+        except UNREADABLE as error:
+            raise SuperError(f"{output} cannot be used for generated tasks: {damage(error)}") from None
+        settled = {line.named: line for line in lines if line.reason not in TEMPORARY}
+        self.reasons = {text: line.reason for text, line in settled.items() if text in texts}
+        """The reason of each repository that has an outcome, or "" if it was kept, by its text."""
+        self._left = [each for each in named if each.text not in settled]
+        self._number = len(named)
+        self._ids = ids_of(self._left, {line.id for line in settled.values()}, output)
+        self.gateway = Gateway(new_run_id(), model, secrets.token_hex(32))
 
-def progress(run: Generation) -> str:
-    kept = sum(outcome.outcome == KEPT for outcome in list(run.outcomes.values()))
-    dollars = run.record.cost()
-    cost = "" if dollars is None else f", ${dollars:.2f}"
-    return f"{len(run.outcomes)}/{len(run.named)} repositories, {kept} kept{cost}"
+    def process(self, jobs: int) -> None:
+        """Process all that are left. An error or Ctrl-C ends it after the repositories under way."""
+        with ThreadPoolExecutor(jobs) as pool:
+            try:
+                for future in as_completed([pool.submit(self._process, each) for each in self._left]):
+                    future.result()
+            except BaseException:
+                pool.shutdown(wait=False, cancel_futures=True)
+                self.live.print_line("waiting for the repositories under way, whose calls are paid")
+                raise
 
+    def _process(self, named: Named) -> None:
+        name = self._ids[named.text]
+        outcome = Outcome(named=named.text, id=name, model=self.gateway.settings.name)
+        with self.live.activity(name, "repository") as activity:
+            generate_task(named, outcome, self.output, lambda: self._open_model(name, activity))
+        with disk_errors(self.output, "--output"):
+            append(self.output / REPORT, to_line(asdict(outcome)))
+        self.reasons[named.text] = outcome.reason
+        self.live.print_line(one_line(str(outcome)))
 
-def conclude(generation: Generation) -> int:
-    """Run it and print the table, even when an error ended the run. Raises that error as SuperError."""
-    # This is the second Ctrl-C. The first one is in `generation.error`.
-    with suppress(KeyboardInterrupt):
-        generation.run(interrupted=lambda: generation.settings.print_line(WAITING))
-    for line in report_lines(generation):
-        generation.settings.print_line(line)
-    error = generation.error
-    if isinstance(error, KeyboardInterrupt):
-        return INTERRUPTED
-    if isinstance(error, SuperError):
-        raise SuperError(f"stopped: {own_options(error)}")
-    if error is not None:
-        raise error
-    return int(any(outcome.reason == "model_failed" for outcome in generation.outcomes.values()))
+    def _open_model(self, task: str, activity: Activity) -> Model:
+        activity.begin("model")
+        return GatewayModel(
+            self.gateway,
+            task=task,
+            epoch=1,
+            rerun=0,
+            token_limit=lambda: TOKENS,
+            cost_limit=None,
+            waits_for=activity.waits_for,
+        )
 
+    def _progress(self) -> str:
+        reasons = list(self.reasons.values())
+        return f"{len(reasons)}/{self._number} repositories, {reasons.count('')} kept{self._cost()}"
 
-def report_lines(run: Generation) -> Iterator[str]:
-    """The numbers of repositories that were kept and dropped, by reason."""
-    outcomes = run.outcomes.values()
-    reasons = Counter(outcome.reason for outcome in outcomes if outcome.outcome != KEPT)
-    yield ""
-    yield row("repositories", len(run.named))
-    yield row("kept", len(outcomes) - reasons.total())
-    yield row("dropped", reasons.total())
-    for reason, meaning in REASONS.items():
-        if reasons[reason]:
-            yield row(f"  {reason}", reasons[reason], meaning)
-    if left := len(run.named) - len(outcomes):
-        yield row("not looked at", left)
-    yield ""
-    bought = len(run.record.answers) - run.record.earlier_answers
-    yield f"{bought} answers of {run.settings.model}{cost(run)}"
-    yield f"tasks and {REPORT}: {run.settings.output}"
+    def _cost(self) -> str:
+        costs = [line.get("cost_usd") for line in read_lines(self.output / CALLS)]
+        known = [cost for cost in costs if cost is not None]
+        return f"; all runs into {self.output} have cost ${sum(known):.4f}" if known else ""
 
-
-def row(name: str, number: int, meaning: str = "") -> str:
-    return f"{name:<24}{number:>6}  {meaning}".rstrip()
-
-
-def cost(run: Generation) -> str:
-    dollars = run.record.cost()
-    return "" if dollars is None else f"; all runs into this folder have cost ${dollars:.4f}"
+    def report_lines(self) -> Iterator[str]:
+        """The numbers of repositories that were kept and dropped, by reason."""
+        numbers = Counter(self.reasons.values())
+        yield ""
+        yield f"{numbers['']} of {self._number} repositories kept{self._cost()}"
+        for reason, meaning in REASONS.items():
+            if numbers[reason]:
+                yield f"{numbers[reason]:>6}  {reason:<22}{meaning}"
+        if left := self._number - len(self.reasons):
+            yield f"{left:>6}  not looked at"
 
 
 def model_settings(arguments: Namespace) -> ModelSettings:
@@ -139,10 +144,5 @@ def model_settings(arguments: Namespace) -> ModelSettings:
         parameters=dict(arguments.model_arg),
         max_cost=arguments.max_cost,
         calls=str((arguments.output / CALLS).absolute()),
-        record=str(arguments.record.absolute()) if arguments.record else None,
+        record=None,
     )
-
-
-def own_options(error: Exception) -> str:
-    """The message with our names of the options, which are those of runs of pytest without `super-`."""
-    return str(error).replace("--super-dir", "--output or --record").replace("--super-", "--")

@@ -3,76 +3,54 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 from pydantic import ValidationError
 
-from pytest_super.authoring.rows import content_of, read_rows
+from pytest_super.authoring.rows import Row, read_rows
 from pytest_super.errors import SuperError
 from pytest_super.tasks.reasons import reason
 from pytest_super.tasks.task import Task
-
-Fields = dict[str, Any]
 
 
 def add_answers(tasks: dict[str, Task], path: Path) -> dict[str, Task]:
     """The tasks by id, with answers and entrypoints replaced by those of a file; the file can add tasks.
 
-    The file is JSON, {task id: answer}, or JSON Lines with a `task_id` in each line; null means unknown.
-    Raises SuperError with file and line.
+    The file is JSON Lines with a `task_id` in each line. Raises SuperError with file and line.
     """
-    known = dict(tasks)
-    seen: set[str] = set()
-    for place, row in rows_of(path):
+    known, seen = dict(tasks), set[str]()
+    for row in read_rows(path, str(path)):
         try:
-            fields = dict(fields_of(row))
+            fields = fields_of(row)
             # A task needs a set and a query, but no metric looks at them.
-            made = Task.model_validate({"id": row["task_id"], "set": "expert", "query": "unknown", **fields})
+            made = Task.model_validate({"set": "expert", "query": "unknown", **fields})
             if made.id in seen:
                 raise ValueError(f"there are two answers for {made.id}")
         except KeyError:
-            raise SuperError(f"{place}: it has no `task_id`") from None
+            raise SuperError(f"{path}:{row.number}: it has no `task_id`") from None
         except ValidationError as error:
-            raise SuperError(f"{place}: {first_problem(error)}") from None
+            detail = error.errors(include_url=False)[0]
+            raise SuperError(f"{path}:{row.number}: `{detail['loc'][0]}` {reason(detail)}") from None
         except (ValueError, RecursionError) as error:
-            raise SuperError(f"{place}: {error}") from None
+            raise SuperError(f"{path}:{row.number}: {error}") from None
         seen.add(made.id)
-        task = known.get(made.id)
-        known[made.id] = (
-            task.model_copy(update={name: getattr(made, name) for name in fields}) if task else made
-        )
+        update = {name: getattr(made, name) for name in fields}
+        known[made.id] = known[made.id].model_copy(update=update) if made.id in known else made
     return known
 
 
-def rows_of(path: Path) -> Iterator[tuple[str, Fields]]:
-    """Each row, with its place in messages. Raises SuperError."""
-    try:
-        whole = json.loads(content_of(path, str(path)))
-    except json.JSONDecodeError as error:
-        # In JSON Lines more follows the first value.
-        if error.msg != "Extra data":
-            raise SuperError(f"{path}:{error.lineno}:{error.colno}: not JSON: {error.msg}") from None
-        whole = None
-    except (ValueError, RecursionError) as error:
-        raise SuperError(f"{path}: not JSON that can be read: {error}") from None
-    # A file of JSON Lines with a single line is an object, too.
-    if isinstance(whole, dict) and "task_id" not in whole:
-        yield from ((str(path), {"task_id": name, "inferred_answer": value}) for name, value in whole.items())
-    else:
-        yield from ((f"{path}:{row.number}", row.fields) for row in read_rows(path, str(path)))
-
-
-def fields_of(row: Fields) -> Iterator[tuple[str, Any]]:
-    answer = row.get("inferred_answer")
+def fields_of(row: Row) -> dict[str, Any]:
+    """The fields of a task that the row states. Raises KeyError without its id."""
+    fields = {"id": row.fields["task_id"]}
+    answer = row.fields.get("inferred_answer")
     if answer is None:
-        answer = from_text(row.get("answer"))
+        answer = from_text(row.fields.get("answer"))
     if answer is not None:
-        yield "answer", answer
-    entrypoint = row.get("entrypoint") or row.get("inferred_entrypoint")
-    if entrypoint is not None:
-        yield "entrypoint", {"path": entrypoint}
+        fields["answer"] = answer
+    if entrypoint := row.fields.get("entrypoint") or row.fields.get("inferred_entrypoint"):
+        fields["entrypoint"] = {"path": entrypoint}
+    return fields
 
 
 def from_text(answer: Any) -> Any:
@@ -83,8 +61,3 @@ def from_text(answer: Any) -> Any:
         return json.loads(answer)
     except ValueError:
         return answer
-
-
-def first_problem(error: ValidationError) -> str:
-    detail = error.errors(include_url=False)[0]
-    return f"`{detail['loc'][0]}` {reason(detail)}"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -22,26 +21,6 @@ Group = tuple[str, str]
 COLUMNS = ("published", "reference", "paper")
 
 
-@dataclass(frozen=True, kw_only=True)
-class Total:
-    """Means of one metric over the trials of one agent in one set, or in one category of it."""
-
-    agent: str
-    set: str
-    category: str
-    """"" for the whole set."""
-    metric: str
-    trials: int
-    all_published: float | None
-    """Mean over all trials that have a published figure."""
-    compared: int
-    """Number of trials with a figure in every column; the next three are means over these."""
-    published: float | None
-    reference: float | None
-    paper: float | None
-    different: int
-
-
 def rescore_lines(rescored: Sequence[Rescored], broken: Sequence[str]) -> Iterator[str]:
     for group, trials in by_agent(rescored).items():
         yield from trial_lines(group, trials)
@@ -56,32 +35,33 @@ def rescore_lines(rescored: Sequence[Rescored], broken: Sequence[str]) -> Iterat
 
 def new_run_lines(found: NewResults, folder: Path) -> Iterator[str]:
     """What the rescored run in `folder` has otherwise than the one that it was made of."""
-    changed = [one for one in found.results if one.is_changed]
-    for one in changed:
-        yield one_line(f"changed {one.new.name}: {', '.join(changes_of(one))}")
+    changes = {one.new.name: changes_of(one) for one in found.results}
+    changed = [f"changed {name}: {', '.join(each)}" for name, each in changes.items() if each]
+    yield from map(one_line, changed)
     for reason, names in found.left_out.items():
         yield one_line(f"left out {', '.join(names)}: {reason}")
-    errors = sum(one.new.is_error for one in found.results)
-    left_out = sum(map(len, found.left_out.values()))
     valid = [one for one in found.results if not one.new.is_error]
-    parts = [
-        f"{counted(len(valid), 'trial')} scored again",
-        f"{len(changed)} changed",
-        *([counted(errors, "error")] if errors else []),
-        *([f"{left_out} left out"] if left_out else []),
-    ]
+    parts = [f"{counted(len(valid), 'trial')} scored again", f"{len(changed)} changed"]
+    if errors := len(found.results) - len(valid):
+        parts.append(counted(errors, "error"))
+    if left_out := sum(map(len, found.left_out.values())):
+        parts.append(f"{left_out} left out")
     before = mean_over_tasks((one.old, float(one.old.solved)) for one in valid)
     after = mean_over_tasks((one.new, float(one.new.solved)) for one in valid)
     yield f"{', '.join(parts)}; solved {figure(before)} -> {figure(after)}"
     yield f"results: {folder}"
 
 
-def changes_of(one: NewResult) -> Iterator[str]:
-    for name, value in one.new.metrics.items():
-        if (before := one.old.metrics.get(name)) != value:
-            yield f"{name} {figure(before)} -> {figure(value)}"
+def changes_of(one: NewResult) -> list[str]:
+    before = one.old.metrics
+    changes = [
+        f"{name} {figure(before.get(name))} -> {figure(value)}"
+        for name, value in one.new.metrics.items()
+        if before.get(name) != value
+    ]
     if one.old.solved != one.new.solved:
-        yield "solved" if one.new.solved else "no longer solved"
+        changes.append("solved" if one.new.solved else "no longer solved")
+    return changes
 
 
 def by_agent(rescored: Sequence[Rescored]) -> dict[Group, list[Rescored]]:
@@ -144,62 +124,46 @@ def lacks_answer(one: Rescored) -> bool:
     return is_unknown or (one.figures("accuracy")[0] is not None and "accuracy" not in one.paper)
 
 
-def total_lines(found: Sequence[Total]) -> Iterator[str]:
+def total_lines(found: Sequence[dict[str, Any]]) -> Iterator[str]:
     heads = ("n", "published", "compared", "published", "reference", "paper", "differ")
     rows: list[tuple[str, ...]] = [("totals", "metric", *heads)]
     for one in found:
-        means = map(figure, (one.published, one.reference, one.paper))
-        counts = (str(one.trials), figure(one.all_published), str(one.compared))
-        name = " ".join(filter(None, (one.agent, one.set, one.category)))
-        rows.append((name, one.metric, *counts, *means, str(one.different)))
+        counts = (str(one["trials"]), figure(one["all_published"]), str(one["compared"]))
+        means = (figure(one[column]) for column in COLUMNS)
+        name = " ".join(filter(None, (one["agent"], one["set"])))
+        rows.append((name, one["metric"], *counts, *means, str(one["different"])))
     yield from map(one_line, table_lines(rows, texts=2))
 
 
-def totals(rescored: Sequence[Rescored]) -> list[Total]:
-    """Sum up each agent and set, after its categories if it has several."""
+def totals(rescored: Sequence[Rescored]) -> list[dict[str, Any]]:
+    """The means of each metric over the trials of one agent in one set."""
     names = metric_names(rescored)
-    return [
-        total(group, category, metric, trials)
-        for group, whole in by_agent(rescored).items()
-        for category, trials in [*by_category(whole), ("", whole)]
-        for metric in names
-    ]
+    return [total(group, metric, trials) for group, trials in by_agent(rescored).items() for metric in names]
 
 
-def by_category(trials: Sequence[Rescored]) -> list[tuple[str, list[Rescored]]]:
-    """The trials of each category by name; empty if there is only one."""
-    names = sorted({one.category for one in trials})
-    found = [(name or "-", [one for one in trials if one.category == name]) for name in names]
-    return found if len(found) > 1 else []
-
-
-def total(group: Group, category: str, metric: str, trials: Sequence[Rescored]) -> Total:
-    """The means of the columns, without the published one if that is empty for all trials."""
+def total(group: Group, metric: str, trials: Sequence[Rescored]) -> dict[str, Any]:
+    """The means of the columns over the trials that have all, without the published one if none has that."""
     rows = [one.figures(metric) for one in trials]
     all_published = mean(row[0] for row in rows)
     needed = slice(0 if all_published is not None else 1, None)
     compared = [row for row in rows if None not in row[needed]]
-    published, reference, paper = (mean(row[column] for row in compared) for column in range(len(COLUMNS)))
-    return Total(
-        agent=group[0],
-        set=group[1],
-        category=category,
-        metric=metric,
-        trials=len(trials),
-        all_published=all_published,
-        compared=len(compared),
-        published=published,
-        reference=reference,
-        paper=paper,
-        different=sum(metric in one.differences for one in trials),
-    )
+    return {
+        "agent": group[0],
+        "set": group[1],
+        "metric": metric,
+        "trials": len(trials),
+        "all_published": all_published,
+        "compared": len(compared),
+        **{name: mean(row[column] for row in compared) for column, name in enumerate(COLUMNS)},
+        "different": sum(metric in one.differences for one in trials),
+    }
 
 
 def rescore_data(rescored: Sequence[Rescored], broken: Sequence[str]) -> dict[str, Any]:
     """The same as plain JSON values, with no text shortened."""
     return {
         "trajectories": [one_data(one) for one in rescored],
-        "totals": [asdict(one) for one in totals(rescored)],
+        "totals": totals(rescored),
         "broken": list(broken),
     }
 
@@ -213,7 +177,6 @@ def one_data(one: Rescored) -> dict[str, Any]:
         "epoch": result.epoch,
         "agent": one.trial.group[0],
         "set": result.set,
-        "category": one.category,
         "error": result.error,
         "submitted": one.trial.submit_step is not None,
         "scores": {metric: dict(zip(COLUMNS, one.figures(metric), strict=True)) for metric in names},

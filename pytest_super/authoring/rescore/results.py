@@ -44,12 +44,6 @@ class NewResult:
     rescored: Rescored | None = None
     """None for an infrastructure failure, which is not scored."""
 
-    @property
-    def is_changed(self) -> bool:
-        before, after = self.old.metrics, self.new.metrics
-        is_scored_otherwise = any(before.get(name) != value for name, value in after.items())
-        return is_scored_otherwise or self.old.solved != self.new.solved
-
 
 @dataclass(frozen=True, kw_only=True)
 class NewResults:

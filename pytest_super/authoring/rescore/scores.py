@@ -13,7 +13,7 @@ from pytest_super.kernel.output import output_text
 from pytest_super.metrics.evidence import Evidence, GradedValue, Landmark, Sign, Spent
 from pytest_super.metrics.matching.landmark_matcher import LandmarkMatcher
 from pytest_super.metrics.registry import PAPER, REFERENCE, installed_metrics, score
-from pytest_super.metrics.script_runs.programs import is_refused
+from pytest_super.metrics.script_runs.process_runs import is_refused
 from pytest_super.metrics.script_runs.trial_runs import run_verdicts
 from pytest_super.metrics.submitted import SUBMITTED
 from pytest_super.sources.git import folder_name
@@ -58,12 +58,6 @@ class Rescored:
     @property
     def name(self) -> str:
         return self.trial.result.name
-
-    @property
-    def category(self) -> str:
-        """The task's category, which published trajectories do not have."""
-        task = self.scored[0] if self.scored else self.trial.result
-        return task.category or ""
 
     def figures(self, metric: str) -> list[float | None]:
         """The published figure, that of the published code, and that of the paper's way."""

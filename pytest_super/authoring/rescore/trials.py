@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Iterator
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
 from math import isfinite
@@ -69,8 +68,6 @@ def read_trials(paths: Iterable[Path]) -> tuple[list[StoredTrial], list[str]]:
     """
     trials: list[StoredTrial] = []
     broken: list[str] = []
-    paths = list(paths)
-    broken += sorted({line for path in paths for line in lone_figures(path)})
     # By the real path, so that a file that is named twice is scored once.
     files = {file.resolve(): file for folder in paths for file in trajectory_files(folder)}
     for path in files.values():
@@ -90,19 +87,6 @@ def trajectory_files(path: Path) -> list[Path]:
     if not found:
         raise SuperError(f"{path} has no trajectory: there is no history.ipynb and no trajectory.jsonl")
     return sorted(found)
-
-
-def lone_figures(path: Path) -> Iterator[str]:
-    """A message for each file of figures at and below a folder whose trajectory is missing."""
-    for file in path.rglob("metrics.json"):
-        # Research code writes files of this name, too.
-        with suppress(SuperError):
-            if not file.with_name("history.ipynb").exists() and read_metrics(file):
-                yield f"{file} has no history.ipynb next to it"
-    for file in last_reruns(path.rglob("result.json")):
-        is_trial = TRIAL_FOLDER.fullmatch(file.parent.name)
-        if is_trial and not file.with_name("trajectory.jsonl").exists():
-            yield f"{file} has no trajectory.jsonl next to it"
 
 
 def last_reruns(files: Iterable[Path]) -> Iterator[Path]:

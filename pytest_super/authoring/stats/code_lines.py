@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import ast
 import io
 import re
 import tokenize
-import warnings
-from collections.abc import Iterator
 from difflib import SequenceMatcher
 from typing import TYPE_CHECKING
 
@@ -17,7 +14,6 @@ if TYPE_CHECKING:
 SHELLS = frozenset({"bash", "sh", "script", "system", "sx", "!"})
 PYTHON = frozenset({"time", "timeit", "prun", "capture", "debug", "python", "python3"})
 _CELL_MAGIC = re.compile(r"%%(?P<name>!|\w+)(?P<rest>.*)")
-_LINE_MAGIC = re.compile(r"(?P<indent>\s*)[!%?]")
 
 
 def lines_of_cell(source: str) -> int:
@@ -60,33 +56,15 @@ def comments_of_shell(lines: list[str]) -> set[int]:
 
 def comments_of_python(lines: list[str]) -> set[int]:
     """Indices of the lines that are only a comment; in invalid Python, of the lines that begin with `#`."""
-    code = lines if is_python(lines) else list(without_magics(lines))
     try:
-        tokens = list(tokenize.generate_tokens(io.StringIO("\n".join(code) + "\n").readline))
+        tokens = list(tokenize.generate_tokens(io.StringIO("\n".join(lines) + "\n").readline))
     except (tokenize.TokenError, SyntaxError, UnicodeDecodeError):
         # Python 3.12 and later raise a UnicodeDecodeError for a carriage return within a line.
         return comments_of_shell(lines)
     starts = [token.start for token in tokens if token.type == tokenize.COMMENT]
-    return {row - 1 for row, column in starts if not code[row - 1][:column].strip()}
-
-
-def is_python(lines: list[str]) -> bool:
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            ast.parse("\n".join(lines))
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return False
-    return True
-
-
-def without_magics(lines: list[str]) -> Iterator[str]:
-    """The lines, with a Python statement in place of each shell line and magic and its continuation."""
-    continues = False
-    for line in lines:
-        magic = _LINE_MAGIC.match(line)
-        if continues or magic:
-            yield "" if continues or magic is None else f"{magic['indent']}pass"
-            continues = line.rstrip().endswith("\\")
-        else:
-            yield line
+    # The line after a backslash belongs to the one before.
+    return {
+        row - 1
+        for row, column in starts
+        if not lines[row - 1][:column].strip() and not lines[row - 2].endswith("\\")
+    }

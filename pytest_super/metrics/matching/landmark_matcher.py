@@ -7,9 +7,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from pytest_super.metrics.evidence import Landmark
-from pytest_super.metrics.matching.patterns import Pattern
+from pytest_super.metrics.matching.patterns import SENTINEL, Pattern, Window, Windows
 from pytest_super.metrics.matching.plain_text import PlainText, plain
-from pytest_super.metrics.matching.windows import SENTINEL, Window, Windows
 
 WINDOW = 32 * 1024
 TIME_LIMIT = 10.0
@@ -21,12 +20,9 @@ class LandmarkMatcher:
     """Finds a trial's landmarks while the output of its cells streams by.
 
     A cell's output is one text: escape sequences are deleted, each line end becomes one blank, and `^` and
-    `$` match its beginning and end. The hits do not depend on how the output is cut into pieces.
-    An output of up to 8 * `window` characters is searched as a whole. In a longer one every match of up to
-    `window` characters is found, counting the text that its lookarounds see. A longer match is found if it
-    lies within one block of the text; a pattern without `$` that runs on (`loss.*`) matches when a block
-    ends. A pattern can use `time_limit` seconds of processor time in the trial, and one more for every
-    10 million characters searched. After that it is marked `timed_out` and not searched again.
+    `$` match its beginning and end, however it is cut into pieces. In an output of more than 8 * `window`
+    characters, matches of up to `window` characters, with their lookarounds, are found. A pattern can use
+    `time_limit` seconds of processor time in the trial, and one more for every 10 million characters.
 
     `feed` can be called from a different thread than the other methods.
     """

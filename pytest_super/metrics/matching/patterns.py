@@ -1,4 +1,4 @@
-"""Landmark patterns: Python's `re` syntax, searched under a time limit."""
+"""Patterns in Python's `re` syntax, searched under a time limit, and the windows of a long text."""
 
 from __future__ import annotations
 
@@ -7,14 +7,73 @@ import time
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import Any
 
-from pytest_super.metrics.matching.windows import Window
 from pytest_super.tasks.fields import COMMENT, PIECE
 
 # Each character searched adds this much to a pattern's time limit, so that a long output alone does not
 # exhaust it. It allows 10 million characters a second, 100 times slower than a usual search.
 SECONDS_PER_CHARACTER = 1e-7
+
+
+# Appended to a window that more text follows, so that `$` does not match at its end. No text contains this
+# non-character.
+SENTINEL = "\uffff"
+
+# A text of up to this many overlaps is one window.
+OVERLAPS = 8
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """A part of a text. Matches that begin at `start` or later, but before `stop`, belong to it."""
+
+    text: str
+    start: int
+    stop: int
+
+
+class Windows:
+    """Cuts a text so that any `overlap` characters are in one window with the `overlap` before them.
+
+    Stores at most nine overlaps and the latest piece.
+    """
+
+    def __init__(self, overlap: int) -> None:
+        self._overlap = overlap
+        self._size = OVERLAPS * overlap
+        self._begin()
+
+    def _begin(self) -> None:
+        self._parts: list[str] = []
+        self._length = 0
+        self._start = 0
+
+    def push(self, piece: str) -> Iterator[Window]:
+        """The windows that `piece` completes. Consume them before the next push."""
+        self._parts.append(piece)
+        self._length += len(piece)
+        if self._length > self._size:
+            yield from self._cut("".join(self._parts))
+
+    def _cut(self, text: str) -> Iterator[Window]:
+        stop = self._size - self._overlap
+        offset = 0
+        while len(text) - offset > self._size:
+            yield Window(text[offset : offset + self._size] + SENTINEL, self._start, stop)
+            offset += stop - self._overlap
+            self._start = self._overlap
+        self._parts = [text[offset:]]
+        self._length = len(text) - offset
+
+    def end(self) -> Window:
+        """The last window, in which `$` matches at the end. The next push begins a new text."""
+        text = "".join(self._parts)
+        # + 1, because an empty match such as that of `$` begins after the last character.
+        window = Window(text, self._start, len(text) + 1)
+        self._begin()
+        return window
 
 
 def never(_matched: str) -> bool:

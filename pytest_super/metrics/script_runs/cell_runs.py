@@ -7,10 +7,8 @@ import re
 import warnings
 from collections.abc import Sequence
 
-from pytest_super.metrics.script_runs.literals import KnownNames, value_of
 from pytest_super.metrics.script_runs.places import UNKNOWN, join
-from pytest_super.metrics.script_runs.shell import commands
-from pytest_super.metrics.script_runs.shell_runs import ScriptRun, Shell, module_paths
+from pytest_super.metrics.script_runs.shell import ScriptRun, Shell, commands, module_paths
 
 _SHELL_MAGICS = frozenset({"bash", "sh", "script", "system", "sx", "!"})
 _CODE_MAGICS = frozenset({"time", "timeit", "prun", "capture"})
@@ -30,8 +28,8 @@ class Notebook:
 
     def __init__(self) -> None:
         self.folder = ""
-        self.clones: list[str] = []
-        self.names = KnownNames()
+        self.imported: dict[str, str] = {}
+        """The full names of imported modules and functions, by the name that cells use."""
 
     def read(self, source: str) -> list[ScriptRun]:
         """The scripts that a cell runs. An invalid cell runs nothing."""
@@ -73,7 +71,6 @@ class _CellReader(ast.NodeVisitor):
     def __init__(self, notebook: Notebook) -> None:
         self.runs: list[ScriptRun] = []
         self._notebook = notebook
-        self._names = notebook.names
         self._called: set[str] = set()
         self._waits = False
 
@@ -90,16 +87,12 @@ class _CellReader(ast.NodeVisitor):
         except RecursionError:
             return
 
-    def visit_Import(self, node: ast.Import) -> None:
-        self._names.add_import(node)
+    def visit_Import(self, node: ast.Import | ast.ImportFrom) -> None:
+        prefix = f"{node.module}." if isinstance(node, ast.ImportFrom) else ""
+        for alias in node.names:
+            self._notebook.imported[alias.asname or alias.name] = f"{prefix}{alias.name}"
 
-    def visit_ImportFrom(self, node: ast.ImportFrom) -> None:
-        self._names.add_import(node)
-
-    def visit_Assign(self, node: ast.Assign) -> None:
-        self.generic_visit(node)
-        # After the value, whose calls still see the old value of the name.
-        self._names.assign(node)
+    visit_ImportFrom = visit_Import
 
     def visit_FunctionDef(self, node: ast.FunctionDef) -> None:
         if node.name in self._called:
@@ -110,18 +103,17 @@ class _CellReader(ast.NodeVisitor):
 
     def visit_Call(self, node: ast.Call) -> None:
         self.generic_visit(node)
-        function = self._names.function(node.func)
-        arguments = [value_of(argument, self._names) for argument in node.args]
-        texts = [argument if isinstance(argument, str) else UNKNOWN for argument in arguments]
+        first, dot, rest = ast.unparse(node.func).partition(".")
+        function = f"{self._notebook.imported.get(first, first)}{dot}{rest}"
+        texts = [text_of(argument) for argument in node.args]
         if function == "exec":
             self._read_exec(node)
-        elif not arguments:
+        elif not texts:
             return
         elif function in _SHELL_CALLS:
-            # Only IPython replaces `{name}` and `$name` by Python's variables.
-            self._read_shell(self._names.fill_in(texts[0]) if "ipython" in function else texts[0])
+            self._read_shell(texts[0])
         elif function in _PROCESS_CALLS or (function == "subprocess.Popen" and self._waits):
-            self._read_process(node, arguments[0])
+            self._read_process(node)
         elif function == "os.chdir":
             self._change_folder(texts[0])
         elif function == "runpy.run_path":
@@ -144,31 +136,24 @@ class _CellReader(ast.NodeVisitor):
     def _read_shell(self, text: str) -> None:
         shell = Shell(self._notebook.folder)
         shell.read(text)
-        self._take(shell)
-
-    def _read_process(self, node: ast.Call, command: str | list[str] | None) -> None:
-        folders = [value_of(word.value, self._names) for word in node.keywords if word.arg == "cwd"]
-        folder = folders[0] if folders and isinstance(folders[0], str) else UNKNOWN if folders else ""
-        shell = Shell(join(self._notebook.folder, folder))
-        if isinstance(command, list):
-            shell.read_words(command)
-            # The end of the command, without which its script would not count as run.
-            shell.read("")
-        else:
-            shell.read(command or "")
-        self._take(shell)
-
-    def _take(self, shell: Shell) -> None:
         self.runs += shell.runs
-        self._notebook.clones += shell.clones
+
+    def _read_process(self, node: ast.Call) -> None:
+        folder = next((text_of(word.value) for word in node.keywords if word.arg == "cwd"), "")
+        shell = Shell(join(self._notebook.folder, folder))
+        words = words_of(node.args[0])
+        if words:
+            shell.read_words(words)
+        # The end of a command, without which its script would not count as run.
+        shell.read("" if words else text_of(node.args[0]))
+        self.runs += shell.runs
 
     def _read_exec(self, node: ast.Call) -> None:
         """`exec(open("train.py").read())`"""
         calls = [child for child in ast.walk(node) if isinstance(child, ast.Call) and child.args]
-        opened = [value_of(call.args[0], self._names) for call in calls if ast.unparse(call.func) == "open"]
-        for path in opened:
-            if isinstance(path, str):
-                self._run(path)
+        for call in calls:
+            if ast.unparse(call.func) == "open":
+                self._run(text_of(call.args[0]))
 
     def _read_magic(self, name: str, line: str = "", body: str | None = None) -> None:
         if body is not None and name in _SHELL_MAGICS:
@@ -177,7 +162,7 @@ class _CellReader(ast.NodeVisitor):
         elif name in _CODE_MAGICS:
             self._read_nested(body if body is not None else line)
         elif body is None:
-            self._read_line_magic(name, self._names.fill_in(line))
+            self._read_line_magic(name, line)
 
     def _read_nested(self, source: str) -> None:
         inner = _CellReader(self._notebook)
@@ -208,3 +193,29 @@ class _CellReader(ast.NodeVisitor):
 
 def _words(line: str) -> tuple[str, ...]:
     return next(commands(line)).words
+
+
+def text_of(node: ast.expr) -> str:
+    """The text that is written there, with `{?}` for each part that only the running cell knew."""
+    match node:
+        case ast.Constant(value=str(text)):
+            return text
+        case ast.JoinedStr(values=parts):
+            return "".join(map(text_of, parts))
+        case ast.FormattedValue(value=inner):
+            return text_of(inner)
+        case ast.BinOp(left=left, op=ast.Add(), right=right):
+            return text_of(left) + text_of(right)
+        case ast.Attribute(attr="executable"):
+            return "python"
+    return UNKNOWN
+
+
+def words_of(node: ast.expr) -> list[str]:
+    """The words of a list, up to its first part that is not written there."""
+    match node:
+        case ast.List(elts=items) | ast.Tuple(elts=items):
+            return list(map(text_of, items))
+        case ast.BinOp(left=left, op=ast.Add(), right=right) if words := words_of(left):
+            return words + words_of(right)
+    return []

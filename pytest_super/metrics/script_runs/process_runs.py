@@ -24,8 +24,8 @@ from pytest_super.metrics.script_runs.launch import (
     file_of,
 )
 from pytest_super.metrics.script_runs.places import UNKNOWN, is_entrypoint
-from pytest_super.metrics.script_runs.shell_runs import module_paths
-from pytest_super.store.trajectory import Step
+from pytest_super.metrics.script_runs.shell import module_paths
+from pytest_super.store.trajectory import PROGRAM, Step
 
 if TYPE_CHECKING:
     from pytest_super.tasks.task import Entrypoint
@@ -39,6 +39,20 @@ _TAKES_CODE = re.compile(r"-[A-Za-z]*c.*", re.DOTALL)
 def is_observed(steps: Sequence[Step]) -> bool:
     """Whether the sandbox of the agent's cells observed its processes."""
     return any(step.processes is not None for step in steps if step.origin == "agent")
+
+
+def may_hide_run(step: Step, min_seconds: float) -> bool:
+    """Whether the step is a program of the agent that ran for at least `min_seconds` inside the sandbox.
+
+    A refused program ran nothing.
+    """
+    has_run = step.origin == "agent" and step.action.type == PROGRAM and not is_refused(step)
+    return has_run and step.seconds >= min_seconds
+
+
+def is_refused(step: Step) -> bool:
+    """Whether the step was refused because a cell was running: an error that took no time."""
+    return step.outcome == Outcome.ERROR and not step.seconds
 
 
 class ProcessRun(NamedTuple):

@@ -11,8 +11,7 @@ from pytest_super.kernel.cell import Outcome
 from pytest_super.metrics.script_runs.cell_runs import Notebook
 from pytest_super.metrics.script_runs.failures import is_failure, output_of
 from pytest_super.metrics.script_runs.places import UNKNOWN, is_entrypoint, join, may_be
-from pytest_super.metrics.script_runs.process_runs import is_observed
-from pytest_super.metrics.script_runs.programs import is_refused
+from pytest_super.metrics.script_runs.process_runs import is_observed, is_refused
 from pytest_super.store.trajectory import Step
 
 if TYPE_CHECKING:
@@ -28,19 +27,17 @@ def run_verdicts(
 ) -> dict[str, int]:
     """Why cells of the agent that start a script of the entrypoint's name do not count; "" if one counts.
 
-    Each with its first step. To start means as a script, module, executable or notebook by a shell line, a
-    magic or a Python call; without a process of its own, if processes were observed. A run in the background
-    counts if the shell waits for it, a cell that timed out if the agent waited for its end. The effects of
-    pre-executed cells (`%cd`, names, clones) are followed. If the repository's files are not known, all
-    folders can have the entrypoint, except for installed packages and files that the agent made.
+    Each with its first step. If processes were observed, only scripts without a process of their own are
+    read. If the repository's files are not known, all folders can have the entrypoint, except for installed
+    packages and files that the agent made.
     """
     notebook, observed, made = Notebook(), is_observed(steps), set[str]()
-    notebook.clones += [] if repository is None else [repository]
+    repositories = [] if repository is None else [repository]
     verdicts: dict[str, int] = {}
     for cell in _cells(steps):
         scripts = [path for path in _scripts(cell, notebook, observed) if may_be(path, entrypoint.path)]
         if files_known:
-            runs = [path for path in scripts if is_entrypoint(path, entrypoint.path, notebook.clones)]
+            runs = [path for path in scripts if is_entrypoint(path, entrypoint.path, repositories)]
         else:
             runs = [path for path in scripts if path not in made and "-packages/" not in path]
         if cell.is_agents and scripts:

@@ -7,8 +7,7 @@ from dataclasses import dataclass
 
 from markupsafe import escape
 
-from pytest_super.metrics.matching.patterns import Pattern
-from pytest_super.metrics.matching.windows import Window
+from pytest_super.metrics.matching.patterns import Pattern, Window
 from pytest_super.tasks.fields import check_regex
 from pytest_super.words import printable
 

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import re
 from pathlib import PurePosixPath
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from pytest_super.sources.tree import Tree
+from pytest_super.sources.tree import Tree
 
 # In the order in which they are checked.
 REASONS = {
@@ -20,30 +18,17 @@ REASONS = {
     "no_model_family": "q_model_families: works with none of the models",
     "no_execute_example": "q_execute_example: its README runs no script",
     "skipped": "the model found no task in it",
-    "entrypoint_missing": "the model's script is not in it",
-    "entrypoint_type": "the model's script is neither Python nor shell",
-    "bad_answer": "the model's answer could not be used, twice",
-    "model_refused": "the model's provider refused to read it, or it was too long",
+    "bad_answer": "the model's answer could not be used",
     "model_failed": "the model gave no answer",
 }
 # Temporary reasons: the next run processes such a repository again.
-PASSING = frozenset({"fetch_failed", "model_failed"})
-# Import names of the packages of LLM providers, and of packages that wrap several of them.
-PROVIDERS = (
-    *("ai21", "aleph_alpha_client", "anthropic", "azure.ai.inference", "cerebras", "cohere", "dashscope"),
-    *("fireworks", "google.genai", "google.generativeai", "groq", "langchain_anthropic", "langchain_cohere"),
-    *("langchain_google_genai", "langchain_google_vertexai", "langchain_mistralai", "langchain_openai"),
-    *("litellm", "mistralai", "openai", "qianfan", "replicate", "reka", "together", "vertexai", "voyageai"),
-    *("volcenginesdkarkruntime", "writerai", "xai_sdk", "zhipuai"),
+TEMPORARY = frozenset({"fetch_failed", "model_failed"})
+_PROVIDERS = (
+    rb"ai21|anthropic|cohere|dashscope|fireworks|google\.genai|google\.generativeai|groq|langchain_anthropic|"
+    rb"langchain_openai|litellm|mistralai|openai|replicate|together|vertexai|voyageai|zhipuai"
 )
-_NAMES = b"|".join(re.escape(name).encode() for name in PROVIDERS)
-# The quantifiers are possessive. Otherwise the search would try all ways to divide the blanks of a long line,
-# and no other thread could interrupt it.
-_IMPORT = (
-    rb"[ \t]*+(?:import[ \t]++(?:[\w. \t]++,)*[ \t]*+(?P<whole>%b)(?![\w])"
-    rb"|from[ \t]++(?P<part>%b)(?:\.[\w.]++)?[ \t]++import\b"
-    rb"|from[ \t]++google[ \t]++import[ \t]++(?P<google>genai|generativeai)\b)" % (_NAMES, _NAMES)
-)
+# The quantifiers are possessive: otherwise the search would try all ways to divide a long line's blanks.
+_IMPORT = rb"[ \t]*+(?:import[ \t]++|from[ \t]++(?=[\w.]++[ \t]++import\b))(%b)(?!\w)" % _PROVIDERS
 _IMPORTS = {
     ".py": re.compile(rb"^" + _IMPORT, re.MULTILINE),
     # In JSON a line begins at the beginning of a string, or after an escaped line end.
@@ -63,8 +48,7 @@ def screen(tree: Tree) -> None:
     """Raises RepositoryRefused for a repository that uses an LLM's API, or has no README or no script."""
     for path, content in tree.contents(tuple(_IMPORTS)):
         if found := _IMPORTS[PurePosixPath(path).suffix].search(content):
-            name = next(group for group in found.groups() if group).decode()
-            raise RepositoryRefused("llm_api", f"{path} imports {name}")
+            raise RepositoryRefused("llm_api", f"{path} imports {found[1].decode()}")
     if not tree.readme:
         raise RepositoryRefused("no_readme", "no README at the top, or an empty one")
     if not tree.scripts:
