@@ -51,7 +51,7 @@ def run_pytest(arguments: Sequence[str], folder: Path, environment: Mapping[str,
     Raises SuperError if pytest ends before all tests.
     """
     log = folder / "pytest.log"
-    command = [sys.executable, "-m", "pytest", "-ppytest_super.session.end_with_parent"]
+    command = [sys.executable, "-m", "pytest", "-ppytest_super.session.workers.end_with_parent"]
     with disk_errors(folder):
         folder.mkdir(parents=True, exist_ok=True)
         with log.open("wb") as output:
