@@ -62,8 +62,7 @@ def run(arguments: Namespace) -> int:
 
 
 def try_to_cheat(tasks: Sequence[Task], arguments: Namespace) -> int:
-    from pytest_super.authoring.verify.cheating.lines import cheat_lines, findings_of
-    from pytest_super.authoring.verify.cheating.trying import try_cheats
+    from pytest_super.authoring.verify.cheating.trying import cheat_lines, findings_of, try_cheats
     from pytest_super.report.live_command import LiveCommand
 
     with LiveCommand(lambda: "trying to cheat"):

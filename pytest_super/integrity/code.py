@@ -1,4 +1,4 @@
-"""Signs in the Python code that was graded: replaced modules, early ends, expected values."""
+"""Signs in Python code that was graded, and in the agent's own files."""
 
 from __future__ import annotations
 
@@ -93,3 +93,16 @@ BY_CODE = tuple(
         ("unreadable code", unreadable, False),
     )
 )
+
+
+def known_answers(traces: Traces) -> Iterator[Seen]:
+    values = known_values(traces.task)
+    for path, text in traces.agent_files.items() if values else ():
+        lines = text.splitlines()
+        count = sum(1 for line in lines for _ in numbers_in(line, LEAST_DIGITS))
+        for number, line in enumerate(lines, 1):
+            if is_any(values, line, count):
+                yield Seen(f"{path}:{number}: {line.strip()}")
+
+
+BY_AGENT = (Look(kind="answer in the agent", find=known_answers, is_suspect=True),)

@@ -18,8 +18,8 @@ from pytest_super.store.trajectory import Step
 if TYPE_CHECKING:
     from pytest_super.tasks.task import Task
 
-    Values = Sequence[Figure | Phrase]
-    ReadTexts = Callable[[Path], Sequence[Text]]
+Values = Sequence[Figure | Phrase]
+ReadTexts = Callable[[Path], Sequence[Text]]
 
 QUOTED = re.compile(rf"{NUMBER.pattern}(?: ?%)?")
 # Texts that are reported for each place where values are looked for.

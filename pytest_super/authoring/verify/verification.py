@@ -13,8 +13,7 @@ from pytest_super.authoring.verify.finding import Finding, Kind
 from pytest_super.authoring.verify.leaks import ReadTexts, leaks
 from pytest_super.authoring.verify.network import ReadVersions, network_leaks
 from pytest_super.authoring.verify.outcome import failures, variations, weak_graders
-from pytest_super.authoring.verify.texts import repository_texts
-from pytest_super.authoring.verify.versions import other_versions
+from pytest_super.authoring.verify.texts import other_versions, repository_texts
 from pytest_super.words import counted, one_line
 
 if TYPE_CHECKING:

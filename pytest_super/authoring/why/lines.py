@@ -5,10 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from pytest_super.authoring.why.bodies import NoneWrong, WrongBodies, WrongTogether
 from pytest_super.authoring.why.rounds import Searched
-from pytest_super.authoring.why.search import CannotTell
-from pytest_super.authoring.why.steps import Lost, NotLost, OnlyAgain
+from pytest_super.authoring.why.searches import (
+    CannotTell,
+    Lost,
+    NoneWrong,
+    NotLost,
+    OnlyAgain,
+    WrongBodies,
+    WrongTogether,
+)
 from pytest_super.authoring.why.trials import LostTrial
 from pytest_super.report.text import describe
 from pytest_super.store.results import TrialResult

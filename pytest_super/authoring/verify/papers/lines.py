@@ -9,11 +9,10 @@ from pathlib import Path
 from typing import Any
 
 from pytest_super.authoring.verify.finding import Finding, Kind
-from pytest_super.authoring.verify.papers.failures import Failure
 from pytest_super.authoring.verify.papers.leaks import paper_leaks
 from pytest_super.authoring.verify.papers.proof import FunctionProof, PaperProof, prove
 from pytest_super.authoring.verify.papers.runs import Runs, read_originals
-from pytest_super.authoring.verify.papers.spreads import Spread
+from pytest_super.authoring.verify.papers.values import Failure, Spread
 from pytest_super.authoring.verify.papers.variations import proposal_lines
 from pytest_super.errors import SuperError
 from pytest_super.report.live_command import LiveCommand

@@ -12,10 +12,9 @@ from pathlib import Path
 from typing import Literal, TypeAlias, get_args
 
 from pytest_super.authoring.verify.gold_run import EXIT as EXIT_LINE
-from pytest_super.authoring.verify.papers.failures import Failure, failures_of
 from pytest_super.authoring.verify.papers.leaks import texts_of_task
 from pytest_super.authoring.verify.papers.runs import UNCOMPILED, Files, Originals, Outcome, Runs, Trial
-from pytest_super.authoring.verify.papers.spreads import Spread, spreads_of
+from pytest_super.authoring.verify.papers.values import Failure, Spread, failures_of, spreads_of
 from pytest_super.authoring.verify.papers.variations import Proposal, propose
 from pytest_super.authoring.verify.texts import repository_texts
 from pytest_super.functions.edits import Stub
