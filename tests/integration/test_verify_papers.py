@@ -415,7 +415,10 @@ def test_what_gives_code_or_values_away_is_named(code: Path) -> None:
     (code / "old.py.bak").write_text(CODE)
     (code / "other.py").write_text(CODE.replace("total", "summed"))
     (code / "README.md").write_text("The mean is 3.1257.")
-    copied = {"paper": {"file": "paper.md"}, "pre_execute": ["!cp project/stats.py copy.orig"]}
+    copied: dict[str, Any] = {
+        "paper": {"file": "paper.md"},
+        "pre_execute": ["!cp project/stats.py copy.orig"],
+    }
     mean = value("mean", expected=3.1257)
     printed, data = verify(code, ["mean", "total"], mean, status=1, **copied)
     assert kinds(data) == {"leaks"}
