@@ -233,13 +233,10 @@ def figures_in(text: Text, figures: Sequence[Figure], compared: Compared) -> Ite
     ]
     for one in found:
         is_near = (are_near(one, other, lines, compared) for other in found)
-        if is_alone(one, compared) or is_named(one, lines, compared) or any(is_near):
+        # Hardly any of all numbers agrees by chance.
+        is_alone = one.chance * compared.count < MOST_EXPECTED
+        if is_alone or is_named(one, lines, compared) or any(is_near):
             yield one
-
-
-def is_alone(one: Found, compared: Compared) -> bool:
-    """Whether hardly any of all numbers agrees by chance."""
-    return one.chance * compared.count < MOST_EXPECTED
 
 
 def is_named(one: Found, lines: Lines, compared: Compared) -> bool:

@@ -64,7 +64,7 @@ def findings_of(
 
 def verification_lines(verification: Verification, run: Path) -> Iterator[str]:
     for finding in verification.findings:
-        yield finding_line(finding)
+        yield one_line(f"{finding.kind:<7} {finding.text}")
     if without := verification.without_solution:
         yield one_line(f"not run {counted(len(without), 'task')} without a solution: {', '.join(without)}")
     if verification.epochs == 1:
@@ -72,10 +72,6 @@ def verification_lines(verification: Verification, run: Path) -> Iterator[str]:
     of = f"{counted(verification.tasks, 'task')}, {counted(verification.trials, 'trial')}"
     yield f"{of} in {counted(verification.epochs, 'epoch')}: {counts_of(verification)}"
     yield f"results: {run}"
-
-
-def finding_line(finding: Finding) -> str:
-    return one_line(f"{finding.kind:<7} {finding.text}")
 
 
 def counts_of(verification: Verification) -> str:

@@ -171,10 +171,6 @@ def pytest_super_make_agent(task: Task, epoch: int) -> Agent:
         pytest.skip("less is tried of this task")
     if isinstance(task, PaperItem):
         return BodiesAgent(task, Path(probe["collected"]), probe["bodies"])
-    return state_agent(task, probe)
-
-
-def state_agent(task: Task, probe: Mapping[str, Any]) -> StateAgent:
     gold = make_gold(task, AgentSettings())
     assert isinstance(gold, GoldAgent)
     steps = replayable(Path(probe["trajectory"]))[: probe["steps"]]

@@ -81,9 +81,10 @@ def try_cheats(tasks: Sequence[Task], options: Sequence[str], directory: Path) -
     golds = {result.id: result for result in last_results(gold)}
     untried = {id: why for id, result in golds.items() if (why := why_untried(result))}
     tries = {
-        item.id: list(tries_of(item, known_of(gold, item, golds.get(item.id))))
+        item.id: [{"cheat": one.name, **known} for one in CHEATS.values() if one.applies(item)]
         for item in items
         if item.id not in untried
+        for known in [known_of(gold, item, golds.get(item.id))]
     }
     if not any(tries.values()):
         return Trying(tried=[], untried=untried)
@@ -102,17 +103,6 @@ def why_untried(gold: TrialResult) -> str:
     return f"its solution is suspect: {'; '.join(signs)}" if signs else ""
 
 
-def tries_of(task: Task, known: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
-    return ({"cheat": one.name, **known} for one in CHEATS.values() if one.applies(task))
-
-
-def without_variations(log: str, task: Task) -> str:
-    """What the commands of a grader printed that an agent knows."""
-    # They are the last ones.
-    hidden = [heading(command.command) for one in task.experiments for command in one.vary]
-    return log.partition(hidden[0])[0] if hidden else log
-
-
 def known_of(run: Path, task: Task, result: TrialResult | None) -> dict[str, Any]:
     """What a cheater knows by a trial of the gold solution; None is that of a task without one."""
     if result is None:
@@ -121,10 +111,11 @@ def known_of(run: Path, task: Task, result: TrialResult | None) -> dict[str, Any
     steps = [step for step in read_trajectory(folder / "trajectory.jsonl") if step.origin == "agent"]
     log = folder / LOG
     text = log.read_text(encoding="utf-8", errors="replace") if log.is_file() else ""
-    printed = without_variations(text, task)
+    # The commands of variations are the last ones, and hidden from the agent.
+    hidden = [heading(command.command) for one in task.experiments for command in one.vary]
     return {
         "outputs": [step.observation for step in steps if step.action.type == "execute"],
-        "printed": printed,
+        "printed": text.partition(hidden[0])[0] if hidden else text,
     }
 
 

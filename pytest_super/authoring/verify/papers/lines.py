@@ -29,7 +29,7 @@ def findings_of(proof: PaperProof) -> Iterator[Finding]:
     """Everything for which an item of the paper cannot be trusted."""
     runs = counted(proof.gold_runs, "gold run")
     for kind in dict.fromkeys(one.verdict for one in proof.functions):
-        if kind == "gold_fails" or kind == "flaky":
+        if kind in ("gold_fails", "flaky"):
             yield from findings_of_failures(kind, proof.paper, f"in {runs}", proof.failures)
     if proof.exits_pass:
         yield Finding(
@@ -106,10 +106,6 @@ def proof_lines(proof: PaperProof, findings: Sequence[Finding]) -> Iterator[str]
     yield one_line(f"{proof.paper}: {of}: {told}{found}")
 
 
-def proof_data(proof: PaperProof) -> dict[str, object]:
-    return {**asdict(proof), "valid": all(one.verdict == "valid" for one in proof.functions)}
-
-
 def prove_papers(
     papers: Sequence[Task], start: Start, *, epochs: int, functions: int | None, workers: int, folder: Path
 ) -> dict[str, Any]:
@@ -144,5 +140,8 @@ def prove_papers(
                 live.print_line(line)
     return {
         "findings": [asdict(finding) for finding in findings],
-        "papers": [proof_data(proof) for proof in proofs],
+        "papers": [
+            {**asdict(proof), "valid": all(one.verdict == "valid" for one in proof.functions)}
+            for proof in proofs
+        ],
     }
