@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import PurePosixPath
 
 from pytest_super.functions.acts import Act, Acts, is_before
-from pytest_super.integrity.look import Look, Seen, Traces
+from pytest_super.integrity.look import CODE, Look, Seen, Traces
 from pytest_super.metrics.distinctive import Figure, Phrase, chance_of, distinctive_values, numbers_in
 from pytest_super.tasks.paper import graded_commands
 from pytest_super.tasks.task import Task
@@ -77,14 +77,8 @@ def seen(path: str, acts: Iterable[Act]) -> Iterator[Seen]:
     return (Seen(f"{path}:{act.line}: {act.text}") for act in acts)
 
 
-def knows_code(traces: Traces) -> bool:
-    return not traces.graded_in or traces.code is not None
-
-
-CODE = "what the agent has changed in the code that was graded"
-
 BY_CODE = tuple(
-    Look(kind=kind, find=find, is_suspect=is_suspect, needs=CODE, can_see=knows_code)
+    Look(kind=kind, find=find, is_suspect=is_suspect, needs=CODE)
     for kind, find, is_suspect in (
         ("replaced module", replaced_modules, True),
         ("early end", early_ends, True),
