@@ -23,8 +23,8 @@ from pytest_super.authoring.paper_proposals import (
 )
 from pytest_super.authoring.starter import write
 from pytest_super.authoring.verify.outcome import are_different
-from pytest_super.authoring.verify.papers.failures import failures_of
 from pytest_super.authoring.verify.papers.runs import UNCOMPILED, Originals, Runs, Trial, read_originals
+from pytest_super.authoring.verify.papers.values import failures_of
 from pytest_super.errors import SuperError
 from pytest_super.functions.uses import side_effects
 from pytest_super.grading.grader import heading, last_lines

@@ -13,7 +13,7 @@ from pydantic import ValidationError
 
 from pytest_super.authoring.verify.leaks import values_in
 from pytest_super.authoring.verify.outcome import are_different
-from pytest_super.authoring.verify.papers.spreads import Spread, as_number
+from pytest_super.authoring.verify.papers.values import Spread, as_number
 from pytest_super.authoring.verify.papers.variations import read
 from pytest_super.authoring.verify.texts import Text
 from pytest_super.errors import SuperError

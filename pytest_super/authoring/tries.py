@@ -1,4 +1,4 @@
-"""Runs of pytest with a plugin that makes their agents, from data that the command gives it."""
+"""Runs of pytest by commands: of gold, and with a plugin that makes their agents from a command's data."""
 
 from __future__ import annotations
 
@@ -7,9 +7,10 @@ import os
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 from pytest_super.errors import SuperError
 from pytest_super.store.atomic_write import write_atomically
@@ -51,20 +52,36 @@ def run_pytest(arguments: Sequence[str], folder: Path, environment: Mapping[str,
     Raises SuperError if pytest ends before all tests.
     """
     log = folder / "pytest.log"
-    command = [sys.executable, "-m", "pytest", "-ppytest_super.session.end_with_parent"]
     with disk_errors(folder):
         folder.mkdir(parents=True, exist_ok=True)
         with log.open("wb") as output:
-            status = subprocess.run(
-                [*command, *OWN_SETTINGS, "--maxfail=0", f"--super-dir={folder.absolute()}", *arguments],
-                env={**os.environ, **(environment or {})},
-                stdout=output,
-                stderr=subprocess.STDOUT,
-                check=False,
-            ).returncode
+            status = await_pytest([*OWN_SETTINGS, "--maxfail=0", *arguments], folder, environment, output)
     if status not in DONE:
         raise SuperError(f"pytest ended with status {status} before everything was tried: see {log}")
     return (folder / "runs/latest").resolve()
+
+
+def await_pytest(
+    arguments: Sequence[str],
+    folder: Path,
+    environment: Mapping[str, str] | None = None,
+    output: BinaryIO | None = None,
+) -> int:
+    """The exit status of pytest, which stores its run in `folder` and prints to `output`, else as we do.
+
+    Ctrl-C reaches pytest, too; wait until it has stored its results.
+    """
+    # It ends pytest when this process is killed.
+    command = [sys.executable, "-m", "pytest", "-ppytest_super.session.workers.end_with_parent"]
+    with subprocess.Popen(
+        [*command, f"--super-dir={folder.absolute()}", *arguments],
+        env={**os.environ, **(environment or {})},
+        stdout=output,
+        stderr=subprocess.STDOUT if output else None,
+    ) as process:
+        while True:
+            with suppress(KeyboardInterrupt):
+                return process.wait()
 
 
 @cache

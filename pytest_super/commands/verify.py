@@ -62,8 +62,7 @@ def run(arguments: Namespace) -> int:
 
 
 def try_to_cheat(tasks: Sequence[Task], arguments: Namespace) -> int:
-    from pytest_super.authoring.verify.cheating.lines import cheat_lines, findings_of
-    from pytest_super.authoring.verify.cheating.trying import try_cheats
+    from pytest_super.authoring.verify.cheating.trying import cheat_lines, findings_of, try_cheats
     from pytest_super.report.live_command import LiveCommand
 
     with LiveCommand(lambda: "trying to cheat"):
@@ -83,7 +82,9 @@ def verify_by_gold(tasks: Sequence[Task], arguments: Namespace, *, has_papers: b
     from pytest_super.report.live_command import LiveCommand
     from pytest_super.store.stored_runs import find_run
 
-    options = options_of(arguments, has_papers=has_papers)
+    # Papers are proven in another way.
+    sets = [f"--super-set={name}" for name in SETS if name != "functions"] if has_papers else []
+    options = [f"--super-epochs={arguments.epochs}", *pytest_options(arguments), *sets]
     stored = find_run(RUNS, arguments.stored) if arguments.stored else None
     folder = stored or run_gold(arguments.paths, options, arguments.dir)
     with LiveCommand(lambda: "reading the trials and what their agents see"):
@@ -97,12 +98,14 @@ def verify_papers(papers: Sequence[Task], arguments: Namespace) -> dict[str, Any
     """Prove the papers, and print what is wrong with them."""
     from pytest_super.authoring.verify.papers.lines import prove_papers
 
+    text = arguments.workers or ""
+    workers = int(text) if text.isdecimal() else 0
     return prove_papers(
         papers,
         kernel_starter(single_options(arguments), "verify"),
         epochs=arguments.epochs,
         functions=arguments.functions,
-        workers=workers_of(arguments.workers),
+        workers=workers or os.cpu_count() or 1,
         folder=arguments.dir,
     )
 
@@ -114,13 +117,3 @@ def single_options(arguments: Namespace) -> Namespace:
     return Namespace(
         sandbox=last["sandbox"], image=last["image"], pip_config=Path(config) if config else None
     )
-
-
-def workers_of(text: str | None) -> int:
-    return int(text) if text and text.isdecimal() and int(text) else os.cpu_count() or 1
-
-
-def options_of(arguments: Namespace, *, has_papers: bool) -> list[str]:
-    # Papers are proven in another way.
-    sets = [f"--super-set={name}" for name in SETS if name != "functions"] if has_papers else []
-    return [f"--super-epochs={arguments.epochs}", *pytest_options(arguments), *sets]

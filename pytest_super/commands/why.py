@@ -25,7 +25,7 @@ def run(arguments: Namespace) -> int:
     from pytest_super.authoring.fork import sandbox_arguments
     from pytest_super.authoring.why.lines import answer_lines, lost_step, refused_line
     from pytest_super.authoring.why.rounds import search_all
-    from pytest_super.authoring.why.search import CannotTell
+    from pytest_super.authoring.why.searches import CannotTell
     from pytest_super.authoring.why.trials import searchable, unsolved_trials
     from pytest_super.store.answers import AnswerStore
     from pytest_super.store.stored_runs import run_folders

@@ -1,4 +1,4 @@
-"""Signs in the Python code that was graded: replaced modules, early ends, expected values."""
+"""Signs in Python code that was graded, and in the agent's own files."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import PurePosixPath
 
 from pytest_super.functions.acts import Act, Acts, is_before
-from pytest_super.integrity.look import Look, Seen, Traces
+from pytest_super.integrity.look import CODE, Look, Seen, Traces
 from pytest_super.metrics.distinctive import Figure, Phrase, chance_of, distinctive_values, numbers_in
 from pytest_super.tasks.paper import graded_commands
 from pytest_super.tasks.task import Task
@@ -77,14 +77,8 @@ def seen(path: str, acts: Iterable[Act]) -> Iterator[Seen]:
     return (Seen(f"{path}:{act.line}: {act.text}") for act in acts)
 
 
-def knows_code(traces: Traces) -> bool:
-    return not traces.graded_in or traces.code is not None
-
-
-CODE = "what the agent has changed in the code that was graded"
-
 BY_CODE = tuple(
-    Look(kind=kind, find=find, is_suspect=is_suspect, needs=CODE, can_see=knows_code)
+    Look(kind=kind, find=find, is_suspect=is_suspect, needs=CODE)
     for kind, find, is_suspect in (
         ("replaced module", replaced_modules, True),
         ("early end", early_ends, True),
@@ -93,3 +87,16 @@ BY_CODE = tuple(
         ("unreadable code", unreadable, False),
     )
 )
+
+
+def known_answers(traces: Traces) -> Iterator[Seen]:
+    values = known_values(traces.task)
+    for path, text in traces.agent_files.items() if values else ():
+        lines = text.splitlines()
+        count = sum(1 for line in lines for _ in numbers_in(line, LEAST_DIGITS))
+        for number, line in enumerate(lines, 1):
+            if is_any(values, line, count):
+                yield Seen(f"{path}:{number}: {line.strip()}")
+
+
+BY_AGENT = (Look(kind="answer in the agent", find=known_answers, is_suspect=True),)

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 
 from pytest_super.integrity.deciding import PROGRAMS, code_of_customize, code_of_pth, kind_of
-from pytest_super.integrity.look import Look, Seen, Traces
+from pytest_super.integrity.look import FILES, SYSTEM, Look, Seen, Traces
 
 # How the content of a compiled program begins: ELF, Mach-O.
 COMPILED = (b"\x7fELF", b"\xcf\xfa\xed\xfe", b"\xca\xfe\xba\xbe")
@@ -53,20 +53,9 @@ def text_of(data: bytes) -> str:
     return data.decode(errors="replace").strip()
 
 
-def sees_files(traces: Traces) -> bool:
-    return traces.files is not None
-
-
-def sees_system(traces: Traces) -> bool:
-    return traces.files is not None and traces.files.is_whole
-
-
-FILES = "files outside of the working directory"
-SYSTEM = "files outside of the sandbox's folder"
-
 BY_FILES = (
-    Look(kind="startup hook", find=hooks, is_suspect=True, needs=FILES, can_see=sees_files),
-    Look(kind="replaced command", find=replaced_commands, is_suspect=True, needs=FILES, can_see=sees_files),
-    Look(kind="changed library", find=changed_library, is_suspect=True, needs=SYSTEM, can_see=sees_system),
-    Look(kind="changed start file", find=start_files, needs=FILES, can_see=sees_files),
+    Look(kind="startup hook", find=hooks, is_suspect=True, needs=FILES),
+    Look(kind="replaced command", find=replaced_commands, is_suspect=True, needs=FILES),
+    Look(kind="changed library", find=changed_library, is_suspect=True, needs=SYSTEM),
+    Look(kind="changed start file", find=start_files, needs=FILES),
 )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from pytest_super.integrity.look import Look, Seen, Traces
+from pytest_super.integrity.look import LEFT, Look, Seen, Traces
 from pytest_super.metrics import Metric
 from pytest_super.metrics.graded import GRADED
 from pytest_super.metrics.self_report import SELF_REPORT
@@ -40,18 +40,9 @@ def left_behind(traces: Traces) -> Iterator[Seen]:
         yield Seen(named(traces.changed_elsewhere, MOST_FILES))
 
 
-def knows_changes(traces: Traces) -> bool:
-    return traces.graded_in in ("", SAME) or traces.changed_elsewhere is not None
-
-
 BY_GRADER = (
     Look(kind="shared sandbox", find=shared_sandbox),
     Look(kind="whole files differ", find=whole_files),
     Look(kind="report better than code", find=better_report),
-    Look(
-        kind="changed but not collected",
-        find=left_behind,
-        needs="files that were not collected",
-        can_see=knows_changes,
-    ),
+    Look(kind="changed but not collected", find=left_behind, needs=LEFT),
 )

@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
 from pytest_super.metrics.evidence import Evidence, GradedValue
+from pytest_super.store.trajectory import PROGRAM
+from pytest_super.tasks.grade import SAME
 
 if TYPE_CHECKING:
     from pytest_super.grading.changed_code import ChangedCode
@@ -49,6 +51,31 @@ class Look:
     is_suspect: bool = False
     """Whether an honest agent has no reason for it, so that the score is doubtful."""
     needs: str = ""
-    """What has to be observed for it, as in the field `unseen` of results."""
-    can_see: Callable[[Traces], bool] = lambda _traces: True
-    """Whether that was observed in this trial. If not, `find` is not called."""
+    """What has to be observed for it: a key of OBSERVED, as in the field `unseen` of results."""
+
+    def can_see(self, traces: Traces) -> bool:
+        """Whether that was observed in this trial. If not, `find` is not called."""
+        return OBSERVED[self.needs](traces)
+
+
+def observes_processes(traces: Traces) -> bool:
+    ran = [step for step in traces.evidence.steps if step.origin == "agent" and step.action.type in RUN]
+    return not ran or any(step.processes is not None for step in ran)
+
+
+# The types of steps that run code.
+RUN = ("execute", PROGRAM)
+PROCESSES, FILES = "processes", "files outside of the working directory"
+SYSTEM, CODE = (
+    "files outside of the sandbox's folder",
+    "what the agent has changed in the code that was graded",
+)
+LEFT = "files that were not collected"
+OBSERVED: Mapping[str, Callable[[Traces], bool]] = {
+    "": lambda _traces: True,
+    PROCESSES: observes_processes,
+    FILES: lambda traces: traces.files is not None,
+    SYSTEM: lambda traces: traces.files is not None and traces.files.is_whole,
+    CODE: lambda traces: not traces.graded_in or traces.code is not None,
+    LEFT: lambda traces: traces.graded_in in ("", SAME) or traces.changed_elsewhere is not None,
+}

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import islice
 
-from pytest_super.integrity.agent import BY_AGENT
-from pytest_super.integrity.code import BY_CODE
+from pytest_super.integrity.code import BY_AGENT, BY_CODE
 from pytest_super.integrity.files import BY_FILES
 from pytest_super.integrity.graded import BY_GRADER
 from pytest_super.integrity.look import Look, Traces

@@ -6,10 +6,10 @@ import re
 from collections.abc import Iterable, Iterator
 from pathlib import PurePosixPath
 
-from pytest_super.integrity.look import Look, Seen, Traces
+from pytest_super.integrity.look import PROCESSES, Look, Seen, Traces
 from pytest_super.metrics.script_executed import entrypoint_run
 from pytest_super.metrics.script_runs.failures import output_of
-from pytest_super.store.trajectory import PROGRAM, Step
+from pytest_super.store.trajectory import Step
 from pytest_super.words import counted
 
 ESCAPED, ESCAPES = re.compile(r"\\(.)"), {"n": "\n", "t": "\t", "r": "\r"}
@@ -19,8 +19,6 @@ SHOWING = frozenset(
 )
 # Characters, times lines: a second.
 MOST_COMPARED = 10**8
-# The types of steps that run code.
-RUN = ("execute", PROGRAM)
 
 
 def echoed_outputs(traces: Traces) -> Iterator[Seen]:
@@ -69,11 +67,6 @@ def changed_script(traces: Traces) -> Iterator[Seen]:
         yield Seen(f"{run.script} differs from what the repository and the edits made of it", run.step)
 
 
-def observes_processes(traces: Traces) -> bool:
-    ran = [step for step in traces.evidence.steps if step.origin == "agent" and step.action.type in RUN]
-    return not ran or any(step.processes is not None for step in ran)
-
-
 def malformed(traces: Traces) -> Iterator[Seen]:
     for step in traces.evidence.steps:
         if count := sum(step.dropped.values()):
@@ -83,6 +76,6 @@ def malformed(traces: Traces) -> Iterator[Seen]:
 RUNNING = (
     Look(kind="echoed output", find=echoed_outputs, is_suspect=True),
     Look(kind="echoed landmark", find=echoed_landmarks),
-    Look(kind="changed script", find=changed_script, needs="processes", can_see=observes_processes),
+    Look(kind="changed script", find=changed_script, needs=PROCESSES),
     Look(kind="malformed messages", find=malformed),
 )

@@ -1,1 +1,1 @@
-"""Attacks on what the harness promises. `python -m tests.attacks` runs each and prints what came of it."""
+"""Attacks on what the harness promises. The table of cheats has those on tasks of any author."""

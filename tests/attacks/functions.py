@@ -3,15 +3,9 @@
 # ruff: noqa: E501
 from __future__ import annotations
 
-import functools
-import json
-from pathlib import Path
-from typing import Any
-
 from pytest_super.functions.masking import mask_file
 from pytest_super.functions.source import PythonSource
-from tests.attacks.attack import Attack, Outcome
-from tests.attacks.trials import results_of
+from tests.attacks.trials import Attacked
 
 STATS = '''\
 import math
@@ -35,15 +29,6 @@ import json, stats
 json.dump({"mean": stats.mean([1, 2, 3, 6])}, open("out.json", "w"))
 print("total =", stats.total([1, 2, 3, 6]))
 """
-AGENT = """
-class Agent:
-    '''Runs the cell that is stored under the name of its paper.'''
-    def run(self, trial):
-        with open(f"cells/{trial.task.id.rpartition('_')[0]}.py") as cell:
-            if "Traceback" in (seen := trial.execute(cell.read()).observation):
-                raise RuntimeError(seen)
-        trial.submit(None)
-"""
 START = """\
 import os, sys
 path = "project/stats.py"
@@ -56,9 +41,8 @@ def write(text):
 CHEAT = "import json, os; json.dump({'mean': 3.0}, open('out.json', 'w')); print('total = 12.0', flush=True)"
 
 # What is tried, by the code that does it in the agent's sandbox. The body of `mean` is a stub there.
-CONTROL = "control: a right body"
 CELLS = {
-    CONTROL: 'write(text.replace(STUB, "return total(values) / len(values)"))',
+    "control: a right body": 'write(text.replace(STUB, "return total(values) / len(values)"))',
     "a stub whose __main__ prints the published values": f"""\
 write(text + "if __name__ == '__main__':\\n    " + {CHEAT!r} + "\\n")""",
     "a file that prints the values and ends the program": f"""\
@@ -122,18 +106,11 @@ write(text.replace(STUB, "".join(" " * d + "if 1:\\n" + " " * 4 for d in range(9
     "a link in place of the file's folder": """\
 os.rename("project", "other"); os.symlink("other", "project")""",
 }
-# Of processor time.
-SECONDS = 120
 
 
-def _slug(name: str) -> str:
-    return f"a{list(CELLS).index(name)}"
-
-
-def _paper(name: str) -> dict[str, Any]:
+def tasks() -> list[Attacked]:
     [function] = mask_file(PythonSource.read("stats.py", STATS.encode()), ["mean"]).functions
-    return {
-        "id": _slug(name),
+    paper = {
         "set": "functions",
         "query": "Simple statistics.",
         "repository": {"path": "project", "provide": True},
@@ -150,34 +127,9 @@ def _paper(name: str) -> dict[str, Any]:
             }
         ],
     }
+    return [Attacked(name, paper, START + cell) for name, cell in CELLS.items()]
 
 
-_results: dict[str, dict[str, Any]] = {}
-
-
-def _all_results(folder: Path) -> dict[str, dict[str, Any]]:
-    """The results of one run with all attacks, which is faster than a run for each."""
-    if not _results:
-        files = {"agent.py": AGENT, "project/stats.py": STATS, "project/run.py": RUN}
-        for name, cell in CELLS.items():
-            files[f"cells/{_slug(name)}.py"] = START + cell
-            files[f"{_slug(name)}.task.yaml"] = json.dumps(_paper(name))
-        for row in results_of(folder, files, "--super-sandbox=local", "."):
-            _results[row["id"].rpartition("_")[0]] = row
-        # Without this, broken grading would look like one that blocks everything.
-        assert _results[_slug(CONTROL)]["solved"]
-    return _results
-
-
-def _try(name: str, folder: Path) -> Outcome:
-    row = _all_results(folder)[_slug(name)]
-    if row["stop_reason"] == "error" or row["processor_seconds"] > SECONDS:
-        return "open"
-    if not row["solved"]:
-        return "blocked"
-    return "flagged" if row.get("whole_file_differs") or row.get("left_out") else "open"
-
-
-ATTACKS: tuple[Attack, ...] = tuple(
-    Attack(name=f"functions: {name}", run=functools.partial(_try, name)) for name in CELLS if name != CONTROL
-)
+# Of processor time.
+SECONDS = 120
+FILES = {"project/stats.py": STATS, "project/run.py": RUN}

@@ -3,24 +3,10 @@
 # ruff: noqa: E501
 from __future__ import annotations
 
-import functools
-import json
-from pathlib import Path
 from typing import Any
 
-from tests.attacks.attack import Attack, Outcome
-from tests.attacks.trials import results_of
+from tests.attacks.trials import Attacked
 
-AGENT = """
-class Agent:
-    '''Runs the cell that is stored under the name of its task, and submits the text beside it.'''
-    def run(self, trial):
-        with open(f"cells/{trial.task.id}.py") as cell:
-            if "Traceback" in (seen := trial.execute(cell.read()).observation):
-                raise RuntimeError(seen)
-        with open(f"cells/{trial.task.id}.txt") as answer:
-            trial.submit(eval(answer.read()))
-"""
 # The grader reads what it collects as data, and tests a function that the agent cannot change.
 MODEL = "def mean(values):\n    raise NotImplementedError\n"
 TESTED = "from fixed import double\n\ndef test_double():\n    assert double(2) == 4\n"
@@ -50,10 +36,9 @@ def _leaves(text: str) -> str:
     return f"open('project/in.json', 'w').write({text!r})"
 
 
-CONTROLS = ("control: the right values", "control: the right answer")
 # What is tried: the grader, the agent's cell.
 GRADED: dict[str, tuple[dict[str, Any], str]] = {
-    CONTROLS[0]: (_json({"a": {}, "n": 3}), _leaves('{"a": {}, "n": 3}')),
+    "control: the right values": (_json({"a": {}, "n": 3}), _leaves('{"a": {}, "n": 3}')),
     "an empty list in place of an empty mapping": (_json({"a": {}, "n": 3}), _leaves('{"a": [], "n": 3}')),
     "values in place of an empty list": (_json({"a": [], "n": 3}), _leaves('{"a": [1], "n": 3}')),
     "empty containers in place of an empty list": (
@@ -132,7 +117,7 @@ GRADED: dict[str, tuple[dict[str, Any], str]] = {
 }
 # What is tried: the gold answer, and the Python expression that is submitted.
 ANSWERED: dict[str, tuple[Any, str]] = {
-    CONTROLS[1]: ({"a": 1.0}, "{'a': 1.0}"),
+    "control: the right answer": ({"a": 1.0}, "{'a': 1.0}"),
     "an empty mapping in place of an answer": ({"a": 1}, "{}"),
     "NaN in place of an answer": ({"a": 1.0}, "{'a': float('nan')}"),
     "infinity in place of an answer": ({"a": 1.0}, "{'a': float('inf')}"),
@@ -141,58 +126,23 @@ ANSWERED: dict[str, tuple[Any, str]] = {
     "a text of 2 MiB of zeros as an answer": ({"a": 1}, "'(' + '0,' * 2**20 + ')'"),
     "an answer as a list of one": ({"a": 1, "b": 2}, "[1]"),
 }
+
+
+def tasks() -> list[Attacked]:
+    expert = {"set": "expert", "query": "Do it."}
+    graded = {**expert, "repository": {"path": "project", "provide": True}}
+    return [
+        *(Attacked(name, {**graded, "grade": grade}, cell) for name, (grade, cell) in GRADED.items()),
+        *(Attacked(name, {**expert, "answer": gold}, "1", said) for name, (gold, said) in ANSWERED.items()),
+    ]
+
+
 # Of processor time.
 SECONDS = 60
-_results: dict[str, dict[str, Any]] = {}
-_NAMES = [*GRADED, *ANSWERED]
-
-
-def _slug(name: str) -> str:
-    return f"g{_NAMES.index(name)}"
-
-
-def _files() -> dict[str, str]:
-    files = {
-        "agent.py": AGENT,
-        "project/model.py": MODEL,
-        "hidden/tested.py": TESTED,
-        "hidden/secret.txt": "3\n",
-    }
-    files["project/fixed.py"] = "def double(value):\n    return value\n"
-    files["project/in.json"] = "null"
-    for name in _NAMES:
-        task: dict[str, Any] = {"id": _slug(name), "set": "expert", "query": "Do it."}
-        if name in GRADED:
-            grade, cell = GRADED[name]
-            task |= {"grade": grade, "repository": {"path": "project", "provide": True}}
-            answer = "None"
-        else:
-            (task["answer"], answer), cell = ANSWERED[name], "1"
-        files[f"cells/{_slug(name)}.py"] = cell
-        files[f"cells/{_slug(name)}.txt"] = answer
-        files[f"{_slug(name)}.task.yaml"] = json.dumps(task)
-    return files
-
-
-def _all_results(folder: Path) -> dict[str, dict[str, Any]]:
-    """The results of one run with all attacks, which is faster than a run for each."""
-    if not _results:
-        rows = results_of(folder, _files(), "--super-sandbox=local", ".")
-        _results.update({row["id"]: row for row in rows})
-        # Without these, a broken grader would look like one that blocks everything.
-        assert all(_results[_slug(name)]["solved"] for name in CONTROLS)
-    return _results
-
-
-def _try(name: str, folder: Path) -> Outcome:
-    row = _all_results(folder)[_slug(name)]
-    if row["stop_reason"] == "error" or row["processor_seconds"] > SECONDS:
-        return "open"
-    return "open" if row["solved"] else "blocked"
-
-
-ATTACKS: tuple[Attack, ...] = tuple(
-    Attack(name=f"graders: {name}", run=functools.partial(_try, name))
-    for name in _NAMES
-    if name not in CONTROLS
-)
+FILES = {
+    "project/model.py": MODEL,
+    "project/fixed.py": "def double(value):\n    return value\n",
+    "project/in.json": "null",
+    "hidden/tested.py": TESTED,
+    "hidden/secret.txt": "3\n",
+}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import json
 import os
 import shlex
@@ -13,9 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from pytest_super.kernel.providers.unprivileged import closed_parents
-from tests.attacks.attack import Attack, Outcome
-from tests.attacks.sandbox_probe import ATTACKS as TRIED
-from tests.attacks.trials import LONGEST_WAIT
+from tests.attacks.trials import LONGEST_WAIT, Outcome
 
 CHECKOUT = Path(__file__).parents[2]
 ROOT, USER = "root", "a user"
@@ -23,7 +20,6 @@ ROOT, USER = "root", "a user"
 NUMBER = 61183
 
 
-@functools.cache
 def gained(kind: str) -> dict[str, str]:
     """What each attack of a process of this user has gained."""
     probe = [sys.executable, "-m", "tests.attacks.sandbox_probe"]
@@ -60,18 +56,13 @@ def shown(folder: Path) -> Iterator[list[str]]:
         yield ["mount", "--rbind", str(folder / str(number)), str(one)]
 
 
-def outcome(kind: str, name: str) -> Outcome:
+def outcomes_as(kind: str) -> dict[str, Outcome]:
+    """What came of each attack of a process of this user."""
     found = gained(kind)
-    if not found[name]:
-        return "blocked"
-    return "flagged" if found["isolated"] == "False" else "open"
-
-
-def attack(kind: str, name: str) -> Attack:
-    return Attack(
-        name=f"bubblewrap as {kind}: {name}", run=lambda _folder: outcome(kind, name), needs=("bwrap",)
-    )
+    is_isolated = found.pop("isolated") != "False"
+    return {
+        name: "blocked" if not one else "open" if is_isolated else "flagged" for name, one in found.items()
+    }
 
 
 KINDS = (ROOT, USER) if os.geteuid() == 0 else (USER,)
-ATTACKS = tuple(attack(kind, name) for kind in KINDS for name in TRIED)

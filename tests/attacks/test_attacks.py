@@ -5,21 +5,29 @@ from __future__ import annotations
 import os
 import shutil
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 
-from tests.attacks import trials
-from tests.attacks.all import ATTACKS
-from tests.attacks.attack import Attack
+from tests.attacks import functions, graders, sandboxes, trials
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("attack", ATTACKS, ids=lambda attack: attack.name)
-def test_no_attack_is_open(attack: Attack, tmp_path: Path) -> None:
-    missing = [name for name in attack.needs if shutil.which(name) is None]
-    if missing and not os.environ.get("CI"):
-        pytest.skip(f"there is no {', '.join(missing)}")
-    assert attack.run(tmp_path) in ("blocked", "flagged")
+@pytest.mark.parametrize("table", [graders, functions], ids=["graders", "functions"])
+def test_no_attack_is_open(table: ModuleType, tmp_path: Path) -> None:
+    found = trials.outcomes_of(table.tasks(), table.FILES, tmp_path, table.SECONDS)
+    assert [name for name, outcome in found.items() if outcome == "open"] == []
+    # Only what else an agent writes into the files of functions is graded a second time.
+    assert table is functions or set(found.values()) == {"blocked"}
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("kind", sandboxes.KINDS)
+def test_no_attack_from_inside_bubblewrap_is_open(kind: str) -> None:
+    if shutil.which("bwrap") is None and not os.environ.get("CI"):
+        pytest.skip("there is no bwrap")
+    found = sandboxes.outcomes_as(kind)
+    assert [name for name, outcome in found.items() if outcome == "open"] == []
 
 
 @pytest.mark.slow

@@ -7,10 +7,9 @@ from typing import Any
 
 import pytest
 
-from pytest_super.authoring.verify.cheating.cheat import Cheat
-from pytest_super.authoring.verify.cheating.registry import cheats
+from pytest_super.authoring.verify.cheating.cheats import CHEATS
 from pytest_super.cli import main
-from tests.integration.conftest import Folder
+from tests.integration.conftest import Folder, read_lines
 from tests.integration.test_papers import PAPER, RUN, STATS
 
 pytestmark = pytest.mark.slow
@@ -29,6 +28,18 @@ class CheatedProject(Folder):
         command = ("verify", "--cheat", "tasks", "--sandbox=local", "-n2", "--json=found.json")
         status = main([*command, *arguments])
         return status, self.capsys.readouterr().out
+
+    @property
+    def overlooked(self) -> list[str]:
+        """The cheats of the last run whose trials lack the sign that the table names."""
+        folder = self.path / ".super/verify/cheat"
+        tries = json.loads((folder / "tries.json").read_text())
+        rows = read_lines(folder / "runs/latest/results.jsonl")
+        kinds = {
+            tries[row["id"]][row["epoch"] - 1]["cheat"]: {sign["kind"] for sign in row["integrity"]}
+            for row in rows
+        }
+        return [name for name, found in kinds.items() if not {CHEATS[name].sign} <= found | {""}]
 
     @property
     def open(self) -> set[str]:
@@ -57,6 +68,7 @@ def test_hidden_variations_close_every_way_to_the_values_of_a_paper(cheated: Che
     # Whether a process that is left prints last depends on the machine.
     assert cheated.open - {"results_afterwards"} == GRADED
     assert " closed, 2 seen, " in told
+    assert cheated.overlooked == []
     assert "open for 1 task: table_of_values (graded): Returns the right values for the known calls" in told
     assert "To close it, let it run on other data, too, as by `vary` of a paper" in told
     varied = {"command": "python run.py 2 4 9"}
@@ -84,6 +96,7 @@ def test_ways_to_an_answer_to_landmarks_and_to_a_run_of_the_script(cheated: Chea
     )
     status, told = cheated.cheat()
     assert status == 1
+    assert cheated.overlooked == []
     # This sandbox does not hide the host.
     assert cheated.open == {"task_files", "memory_of_processes"}
     assert "cannot be closed for 1 task: remembered_answer (accuracy): " in told
@@ -104,8 +117,6 @@ def test_a_task_that_its_own_solution_fails_tells_nothing(cheated: CheatedProjec
     assert (status, told) == (1, "fails: its solution does not solve it: the answer is 41, not 42\n")
 
 
-@pytest.mark.parametrize("cheat", cheats().values(), ids=cheats())
-def test_each_cheat_says_what_it_does_and_what_closes_it(cheat: Cheat) -> None:
-    assert cheat.does.endswith(".")
-    assert cheat.closing
-    assert len(cheats()) >= 20
+def test_each_cheat_says_what_it_does_and_what_closes_it() -> None:
+    assert len(CHEATS) >= 20
+    assert all(cheat.does.endswith(".") and cheat.closing for cheat in CHEATS.values())

@@ -32,16 +32,13 @@ class Agent:
 """
 
 
-@WITH_AND_WITHOUT_XDIST
-def test_answers_that_stand_in_the_agents_own_files_are_seen(
-    project: Project, workers: tuple[str, ...]
-) -> None:
+def test_answers_that_stand_in_the_agents_own_files_are_seen(project: Project) -> None:
     project.write("knowing.py", KNOWS)
     project.write("knowledge.py", "ANSWERS = {'known': 0.61043, 'other': 3}\n")
     project.add_task("known", answer=0.6104)
     # It is in every text.
     project.add_task("other", answer=3)
-    project.run(*workers, agent="knowing:Agent")
+    project.run("-n1", agent="knowing:Agent")
     [sign] = project.results["known[1]"]["integrity"]
     assert (sign["kind"], sign["is_suspect"]) == ("answer in the agent", True)
     assert sign["evidence"].endswith("knowledge.py:1: ANSWERS = {'known': 0.61043, 'other': 3}")

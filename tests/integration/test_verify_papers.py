@@ -199,19 +199,6 @@ def test_each_verdict_has_its_evidence(code: Path) -> None:
 
 
 @pytest.mark.slow
-def test_gold_that_fails_makes_no_function_valid(code: Path) -> None:
-    runs = code.parent / "runs"
-    command = f"echo >> {runs}; python run.py"
-    printed, data = verify(code, ["mean"], value("mean", expected=4), command=command, status=1)
-    assert verdicts(data) == {"mean": "gold_fails"}
-    # Stubs and variations would show nothing.
-    assert len(runs.read_text()) == 2
-    log = ".super/verify/papers/paper/gold-0.log"
-    assert f"gold_fails paper: in 2 gold runs ({log}): run: mean is 3.125, not 4" in printed
-    assert "mean = 3.125\n" in (code.parent / log).read_text()
-
-
-@pytest.mark.slow
 def test_an_experiment_whose_gold_fails_says_nothing_of_the_functions_that_it_needs(code: Path) -> None:
     (code / "run.py").write_text("import absent\n")
     runs = code.parent / "runs"
@@ -305,19 +292,16 @@ def test_values_that_differ_between_gold_runs_are_told_with_a_tolerance(code: Pa
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    ("own", "proposed"), [({"abs": 0.1}, True), ({"abs": 0.2}, False), ({"rel": 0.1}, False)]
-)
-def test_a_tolerance_is_proposed_if_that_of_the_value_is_below_the_spread_over_seeds(
-    code: Path, own: dict[str, float], proposed: bool
-) -> None:
-    drawn = value("drawn", expected=10.4, **own)
+def test_a_tolerance_is_proposed_if_that_of_the_value_is_below_the_spread_over_seeds(code: Path) -> None:
+    own = {"narrow": {"abs": 0.1}, "wide": {"abs": 0.2}, "relative": {"rel": 0.1}}
+    drawn = [{**value("drawn", expected=10.4, **most), "name": name} for name, most in own.items()]
     command = "python run.py ${SUPER_SEED:-0}"
-    printed, data = verify(code, ["mean"], MEAN, drawn, status=0, command=command)
-    (spread,) = data["papers"][0]["seed_spreads"]
-    assert spread["name"] == "run: drawn"
-    assert spread["values"] == [10 + random.Random(seed).random() for seed in ("0", "1")]
-    assert ("in 2 runs, each with another seed; proposed: rel: 0.017\n" in printed) == proposed
+    printed, data = verify(code, ["mean"], MEAN, *drawn, status=0, command=command)
+    spreads = {one["name"]: one["values"] for one in data["papers"][0]["seed_spreads"]}
+    values = [10 + random.Random(seed).random() for seed in ("0", "1")]
+    assert spreads == {f"run: {name}": values for name in own}
+    proposed = [line.split()[2] for line in printed.splitlines() if line.endswith("proposed: rel: 0.017")]
+    assert proposed == ["narrow"]
     assert data["papers"][0]["spreads"] == []
 
 
@@ -341,12 +325,22 @@ def test_a_variation_is_proposed_with_the_values_of_the_original_code(code: Path
 
 @pytest.mark.slow
 def test_the_numbers_of_a_command_are_tried_from_the_last_to_the_first(code: Path) -> None:
-    (code / "run.py").write_text("import stats, sys\nprint('mean =', stats.mean([int(sys.argv[1])]))\n")
+    (code / "run.py").write_text(
+        "import stats, sys\nprint('mean =', stats.mean([int(sys.argv[1])]))\n"
+        "print('text =', 'long ' * 20 + sys.argv[1])\n"
+    )
     mean = value("mean", expected=5)
-    _, data = verify(code, ["mean"], mean, status=0, command="python run.py 5 --years 30 --seed=7")
-    (proposal,) = data["papers"][0]["proposals"]
-    assert proposal["command"] == "python run.py 6 --years 30 --seed=7"
-    assert proposal["expected"] == {"mean": 6}
+    clipped = value("text", expected="long " * 20 + "5")
+    experiments = [
+        {"name": "run", "command": "python run.py 5 --years 30 --seed=7", "result": [mean]},
+        {"name": "clipped", "command": "python run.py 5", "result": [mean, clipped]},
+    ]
+    _, data = verify(code, ["mean"], status=0, experiments=experiments)
+    found = {one["experiment"]: one for one in data["papers"][0]["proposals"]}
+    assert found["run"]["command"] == "python run.py 6 --years 30 --seed=7"
+    assert found["run"]["expected"] == {"mean": 6}
+    # A value that is shown clipped is not proposed.
+    assert found["clipped"]["expected"] == {}
 
 
 @pytest.mark.slow
@@ -365,14 +359,6 @@ def test_a_proposal_is_never_cut(code: Path) -> None:
 
 
 @pytest.mark.slow
-def test_a_value_that_is_shown_clipped_is_not_proposed(code: Path) -> None:
-    (code / "run.py").write_text(RUN + "print('text =', 'long ' * 20 + sys.argv[1])\n")
-    text = value("text", expected="long " * 20 + "7")
-    printed, _ = verify(code, ["mean"], MEAN, text, status=0, command="python run.py 7")
-    assert "vary:" not in printed
-
-
-@pytest.mark.slow
 def test_a_value_that_the_agent_reads_is_not_proposed(code: Path) -> None:
     (code.parent / "paper.md").write_text("The intervals are those of 95 and 99.7 %.\n")
     (code / "README.md").write_text("Its 3.256 years.\n")
@@ -388,20 +374,14 @@ def test_a_value_that_the_agent_reads_is_not_proposed(code: Path) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    ("command", "why"),
-    [
-        (
-            "python run.py 3",
-            "another seed or number in its command yields no other values, or not all of them: "
-            "let it take an argument that changes them",
-        ),
-        ("python run.py", "its command has no seed and no number: let it take one"),
-    ],
-)
-def test_an_experiment_that_cannot_vary_is_named(code: Path, command: str, why: str) -> None:
-    printed, _ = verify(code, ["mean"], MEAN, status=0, command=command)
-    assert f"paper: `run` has no hidden variation, so a table of its values passes; {why}" in printed
+def test_an_experiment_that_cannot_vary_is_named(code: Path) -> None:
+    commands = {"same": "python run.py 3", "none": "python run.py"}
+    experiments = [{"name": name, "command": one, "result": [MEAN]} for name, one in commands.items()]
+    printed, _ = verify(code, ["mean"], status=0, experiments=experiments)
+    name = "has no hidden variation, so a table of its values passes; "
+    why = "another seed or number in its command yields no other values, or not all of them: "
+    assert f"`same` {name}{why}let it take an argument that changes them" in printed
+    assert f"`none` {name}its command has no seed and no number: let it take one" in printed
 
 
 @pytest.mark.slow
@@ -422,61 +402,41 @@ def test_experiments_that_trust_an_exit_code_are_weak(code: Path) -> None:
     assert "weak    paper: files that only have `os._exit(0)` pass" in printed
 
 
-@pytest.mark.slow
-def test_a_sample_of_the_functions_can_be_proven(code: Path) -> None:
-    _, data = verify(code, ["mean", "total", "first"], MEAN, FIRST, status=0, options=("--functions=2",))
-    assert len(verdicts(data)) == 2
+@pytest.mark.long
+def test_what_gives_code_or_values_away_is_named(code: Path) -> None:
+    (code / "run.py").write_text("import stats\nprint('mean =', stats.mean([3, 3.2514]))\n")
+    (code.parent / "paper.md").write_text("A paper.\nThe mean is 3.1257.\n")
+    (code / "old.py.bak").write_text(CODE)
+    (code / "other.py").write_text(CODE.replace("total", "summed"))
+    (code / "README.md").write_text("The mean is 3.1257.")
+    copied: dict[str, Any] = {
+        "paper": {"file": "paper.md"},
+        "pre_execute": ["!cp project/stats.py copy.orig"],
+    }
+    mean = value("mean", expected=3.1257)
+    printed, data = verify(code, ["mean", "total"], mean, status=1, **copied)
+    assert kinds(data) == {"leaks"}
+    what = "run.mean (3.1257) of the answer: "
+    for leak in (
+        "project/old.py.bak: it can contain the original code",
+        "project/other.py: `summed` has",
+        f"{what}the working directory/project/README.md, line 1",
+        f"{what}the paper, line 2",
+        "copy.orig: it can contain the original code",
+    ):
+        assert leak in printed
 
 
 @pytest.mark.long
-@pytest.mark.parametrize(
-    ("files", "fields", "leak"),
-    [
-        ({"old.py.bak": CODE}, {}, "project/old.py.bak: it can contain the original code"),
-        ({"other.py": CODE.replace("total", "summed")}, {}, "project/other.py: `summed` has"),
-        (
-            {"README.md": "The mean is 3.1257."},
-            {},
-            "run.mean (3.1257) of the answer: the working directory/project/README.md, line 1",
-        ),
-        ({}, {"paper": {"file": "paper.md"}}, "run.mean (3.1257) of the answer: the paper, line 2"),
-        ({}, {"about": {"passage": "It is 3.1257."}}, "the answer: the passage of stats.py::mean, line 1"),
-        (
-            {},
-            {"about": {"description": "It is 3.1257."}},
-            "the answer: the description of stats.py::mean, line 1",
-        ),
-        (
-            {},
-            {
-                "experiments": [
-                    {
-                        "name": "run",
-                        "command": "python run.py",
-                        "description": "It is 3.1257.",
-                        "result": [value("mean", expected=3.1257)],
-                    }
-                ]
-            },
-            "run.mean (3.1257) of the answer: the description of `run`, line 1",
-        ),
-        (
-            {},
-            {"pre_execute": ["!cp project/stats.py copy.orig"]},
-            "copy.orig: it can contain the original code",
-        ),
-    ],
-)
-def test_what_gives_code_or_values_away_is_named(
-    code: Path, files: dict[str, str], fields: dict[str, Any], leak: str
-) -> None:
+def test_values_in_what_a_task_says_of_functions_and_experiments_leak(code: Path) -> None:
     (code / "run.py").write_text("import stats\nprint('mean =', stats.mean([3, 3.2514]))\n")
-    (code.parent / "paper.md").write_text("A paper.\nThe mean is 3.1257.\n")
-    for name, text in files.items():
-        (code / name).write_text(text)
-    printed, data = verify(code, ["mean", "total"], value("mean", expected=3.1257), status=1, **fields)
+    told = {"description": "It is 3.1257."}
+    run = {"name": "run", "command": "python run.py", "result": [value("mean", expected=3.1257)], **told}
+    about = {**told, "passage": "It is 3.1257."}
+    printed, data = verify(code, ["mean"], status=1, about=about, experiments=[run])
     assert kinds(data) == {"leaks"}
-    assert leak in printed
+    for place in ("description of stats.py::mean", "passage of stats.py::mean", "description of `run`"):
+        assert f"run.mean (3.1257) of the answer: the {place}, line 1" in printed
 
 
 REPEATED = """
@@ -523,11 +483,10 @@ def test_code_that_the_network_gives_away_is_named(code: Path, monkeypatch: pyte
     head = subprocess.run(["git", "-C", str(code), "rev-parse", "HEAD"], capture_output=True, text=True)
     commit = head.stdout.strip()
     repository = {"git": code.as_uri(), "commit": commit, "provide": True}
-    for sandbox, status in (({"network": True}, 1), ({}, 0)):
-        printed, data = verify(code, ["mean"], MEAN, status=status, repository=repository, sandbox=sandbox)
-        assert verdicts(data) == {"mean": "valid"}
-        told = f"the agent can fetch the masked functions: {code.as_uri()} at commit {commit}"
-        assert (told in printed) == bool(status)
+    sandbox = {"network": True}
+    printed, data = verify(code, ["mean"], MEAN, status=1, repository=repository, sandbox=sandbox)
+    assert verdicts(data) == {"mean": "valid"}
+    assert f"the agent can fetch the masked functions: {code.as_uri()} at commit {commit}" in printed
 
 
 def test_a_paper_that_cannot_be_proven_is_unknown(code: Path) -> None:
@@ -539,10 +498,12 @@ def test_a_paper_that_cannot_be_proven_is_unknown(code: Path) -> None:
 
 
 @pytest.mark.long
-def test_other_tasks_are_verified_as_before(code: Path) -> None:
+def test_a_sample_of_the_functions_is_proven_and_other_tasks_are_verified_as_before(code: Path) -> None:
     other = {"id": "other", "set": "expert", "query": "q", "answer": 2, "solution": {"cells": ["1 + 1"]}}
     (code.parent / "other.task.yaml").write_text(yaml.safe_dump(other))
-    printed, data = verify(code, ["mean"], MEAN, status=0, options=("other.task.yaml",))
+    options = ("other.task.yaml", "--functions=2")
+    printed, data = verify(code, ["mean", "total", "first"], MEAN, FIRST, status=0, options=options)
     assert "1 task, 2 trials in 2 epochs: nothing was found" in printed
-    assert "paper: 2 gold runs, 1 function: 1 valid" in printed
+    assert "paper: 2 gold runs, 2 functions: 2 valid" in printed
+    assert len(verdicts(data)) == 2
     assert data["tasks"] == 1

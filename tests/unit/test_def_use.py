@@ -30,11 +30,9 @@ def test_what_needs_the_masked_cell_waits_and_so_does_what_needs_that() -> None:
     ("masked", "later"),
     [
         ("x = 1", "y = x"),
-        ("x = 1", "y = [x for _ in z]"),
         ("x = 1", "def f(): return x"),
         ("x = 1", "def f(a=x): pass"),
         ("x = 1", "class C:\n    y = x"),
-        ("x = 1", "lambda: x"),
         ("x = 1", "x += 1"),
         ("x = 1", "x.a = 2"),
         ("x[0].a = 1; z = 1", "y = x"),
@@ -42,7 +40,6 @@ def test_what_needs_the_masked_cell_waits_and_so_does_what_needs_that() -> None:
         ("import x.y", "x.z()"),
         ("from m import n as x", "x()"),
         ("for x in z: pass", "print(x)"),
-        ("with f() as x: pass", "print(x)"),
         ("def x(): pass", "x()"),
         ("match z:\n    case {'a': x}: pass", "print(x)"),
         ("y = x", "x = 1"),
@@ -57,7 +54,6 @@ def test_a_cell_that_shares_a_name_with_the_masked_one_waits(masked: str, later:
     ("masked", "later"),
     [
         ("x = 1", "y = 2"),
-        ("y = x", "z = x"),
         ("x = 1", "def f(x):\n    y = x\n    return y"),
         ("x = 1", "f = lambda x: x"),
         ("x = 1", "a.x = 2"),

@@ -85,18 +85,16 @@ def test_a_changed_script_is_flagged_at_its_step() -> None:
     assert kinds(traces(a_cell(), replace(ran, processes=[SCRIPT]), task=task)) == []
 
 
-def test_files_that_a_sandbox_does_not_show_are_named_as_unseen() -> None:
+def test_what_a_sandbox_does_not_show_is_named_as_unseen() -> None:
     local = DecidingFiles(files={}, is_whole=False)
     assert unseen_in(traces(files=local)) == ["files outside of the sandbox's folder"]
     assert unseen_in(traces(files=None)) == [
         "files outside of the working directory",
         "files outside of the sandbox's folder",
     ]
-
-
-def test_processes_that_nobody_observed_are_named_as_unseen() -> None:
     assert unseen_in(traces(a_cell(processes=None))) == ["processes"]
-    assert unseen_in(traces()) == []
+    assert unseen_in(traces(graded_in="fresh", code=[])) == ["files that were not collected"]
+    assert unseen_in(traces(graded_in="fresh", code=[], changed_elsewhere=[])) == []
 
 
 APPORT = """# install the apport exception handler if available
@@ -117,16 +115,13 @@ else:
         ("/usr/lib/python3.12/sitecustomize.py", f"{APPORT}\nprint(1)", "startup hook"),
         ("/usr/lib/python3/dist-packages/opentelemetry/sitecustomize.py", "print(1)", None),
         ("/etc/ld.so.preload", "/tmp/clock.so", "startup hook"),
-        ("/etc/ld.so.preload", "", None),
         ("/usr/local/bin/python3.11", "#!/bin/sh", "replaced command"),
         ("/usr/bin/python3.11", "\x7fELF", None),
-        ("/usr/local/bin/pip", "#!/bin/sh", None),
         ("/root/data/date", "#!/bin/sh", None),
         ("/root/.bashrc", "alias python='/tmp/fake.sh'", "replaced command"),
         ("/root/.bashrc", "alias python='/usr/bin/python3'", None),
         ("/root/.profile", "export LD_PRELOAD=/tmp/a.so", "replaced command"),
         ("/usr/lib/python3.11/json/decoder.py", "1", "changed library"),
-        ("/usr/lib/python3.11/json/__pycache__/decoder.py", "1", None),
     ],
 )
 def test_what_a_file_decides_is_read_from_its_path_and_its_content(
@@ -147,11 +142,6 @@ def test_what_a_file_decides_is_read_from_its_path_and_its_content(
 )
 def test_what_the_grader_could_not_see_is_flagged(found: dict[str, Any], kind: str) -> None:
     assert kinds(traces(**found)) == [(kind, None)]
-
-
-def test_files_that_nobody_compared_are_named_as_unseen() -> None:
-    assert unseen_in(traces(graded_in="fresh", code=[])) == ["files that were not collected"]
-    assert unseen_in(traces(graded_in="fresh", code=[], changed_elsewhere=[])) == []
 
 
 def a_paper(*expected: Any) -> Task:

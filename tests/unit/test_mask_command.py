@@ -74,13 +74,10 @@ def test_cells_with_the_tag_of_a_category_make_a_block(bench: Bench) -> None:
     [
         ("dependencies", "%pip install torch==1.2"),
         ("cpu", "!sed -i 's/cuda/cpu/' repo/train.py"),
-        ("cpu", "text = text.replace('.to(device)', '')"),
         ("configuration", "%%writefile repo/config.yaml\nepochs: 3"),
         ("configuration", "!sed -i 's/epochs=90/epochs=2/' repo/train.py"),
         ("data", "!wget https://host.example/data.zip"),
-        ("data", "from datasets import load_dataset\nrows = load_dataset('imdb')"),
         ("issue", "# np.int is gone\n!sed -i 's/np.int/int/' repo/train.py"),
-        ("issue", "!sed -i 's/np.int/int/' repo/train.py"),
     ],
 )
 def test_cells_without_tags_are_known_by_what_is_in_them(bench: Bench, category: str, source: str) -> None:
@@ -90,13 +87,11 @@ def test_cells_without_tags_are_known_by_what_is_in_them(bench: Bench, category:
     assert found == {f"nb_{category}": [2], "nb_goal": [4]}
 
 
-def test_an_edit_after_a_cell_that_failed_deals_with_an_issue(bench: Bench) -> None:
+def test_an_edit_after_a_failed_cell_or_a_text_about_trouble_deals_with_an_issue(bench: Bench) -> None:
     failing = [code("!python a.py", failed=True), code("!sed -i s/seed/x/ a.py")]
     assert "nb_issue" in bench.blocks(*failing, code("5"))
     assert "nb_configuration" in bench.blocks(code("1"), failing[1], code("5"))
-
-
-def test_the_text_before_a_cell_counts_also_before_cells_that_only_look(bench: Bench) -> None:
+    # Also before cells that only look.
     cells = [
         text("Removed in numpy 2: `np.mat`."),
         code("!grep mat lib/*"),
@@ -125,9 +120,6 @@ def test_a_proposal_says_why_and_what_it_comes_to_and_asks_for_what_is_missing(b
     assert "    pre_execute:\n      - 1\n      - 3\n" in out
     assert "I have already executed some of the required steps" in out
     assert out.count("TODO") > 4
-
-
-def test_a_notebook_in_which_nothing_is_seen_gives_a_task_without_sub_problems(bench: Bench) -> None:
     out = bench.propose(code("1"), code("2"))
     assert "subproblems:" not in out
     assert "give cells the tag of a category" in out
@@ -161,11 +153,16 @@ def test_output_is_written_to_a_new_file_only(bench: Bench) -> None:
     output.write_text("mine")
     assert main(command) == 1
     assert output.read_text() == "mine"
+    folder = bench.folder / "tasks"
+    folder.mkdir()
+    assert main(["mask", str(notebook), f"--output={folder / 'out.task.yaml'}"]) == 1
+    assert list(folder.iterdir()) == []
+    assert f"next to its notebook, {notebook}" in bench.capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
     ("name", "id"),
-    [("My notes (1)", "My-notes-1-"), ("_draft", "draft"), ("42", "42"), ("\u00fc", "task"), ("-", "task")],
+    [("My notes (1)", "My-notes-1-"), ("_draft", "draft"), ("-", "task")],
 )
 def test_a_notebook_of_any_name_gives_a_task_that_can_be_loaded(bench: Bench, name: str, id: str) -> None:
     notebook = bench.write(code("%pip install x"), code("1")).rename(bench.folder / f"{name}.ipynb")
@@ -187,15 +184,7 @@ def test_the_notebook_is_named_from_where_the_task_file_lies(
     assert parent.solution.notebook == "notes/nb.ipynb"
 
 
-def test_a_task_file_cannot_name_a_notebook_outside_of_its_folder(bench: Bench) -> None:
-    notebook, folder = bench.write(code("%pip install x"), code("1")), bench.folder / "tasks"
-    folder.mkdir()
-    assert main(["mask", str(notebook), f"--output={folder / 'out.task.yaml'}"]) == 1
-    assert list(folder.iterdir()) == []
-    assert f"next to its notebook, {notebook}" in bench.capsys.readouterr().err
-
-
-@pytest.mark.parametrize("sign", ["\r", "\x85", "\u2028", "\x1b", "\ud800"])
+@pytest.mark.parametrize("sign", ["\r", "\u2028", "\ud800"])
 def test_no_sign_in_a_tag_ends_a_comment(bench: Bench, sign: str) -> None:
     out = bench.propose(code("x = 1", f"data{sign}-", f"data-{sign}evil: 1"), code("x"))
     assert sign not in out
@@ -248,8 +237,9 @@ ZERO = "ZeroDivisionError: division by zero"
         (["x = 1", "x += 2", "x"], {}, True, f"with the masked cell 2 {RIGHT}; without: accuracy is 0.00"),
         (["x = 3", "y = x", "x"], {}, False, f"without the masked cell 2 {RIGHT}, too"),
         (["x = 2", "y = 1", "[x, 3]"], {}, False, "with the masked cells accuracy is 0.00"),
-        (["0", "x = 1 / 0", "x"], {}, False, f"{NONE} (cell 2 failed: {ZERO})"),
         (["0", "x = 3", "x"], {"submit": "1 / 0"}, False, f"{NONE} (`submit` failed: {ZERO})"),
+        # A cell that fails before the mask may be what is to be solved.
+        (["1 / 0", "x = 3", "x"], {}, True, f"with the masked cell 2 {RIGHT}; without: there is no answer"),
         # A pre-executed cell that failed is named where it can be the reason.
         (
             ["a = 1", "b = 2", "c = 1 / 0", "a + b + c"],
@@ -275,10 +265,6 @@ def test_the_answer_must_be_right_with_the_mask_and_wrong_without(
     assert (proof.id, proof.is_proven) == ("a_data", is_proven)
     assert proof.reason.startswith(reason)
     assert all(kernel.is_closed for kernel in shop.kernels)
-
-
-def test_a_cell_that_fails_before_the_mask_may_be_what_is_to_be_solved(shop: Shop) -> None:
-    assert shop.prove(["1 / 0", "x = 3", "x"], [2]).is_proven
 
 
 def test_tolerance_and_submit_count(shop: Shop) -> None:

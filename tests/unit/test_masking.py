@@ -100,6 +100,7 @@ def test_a_sub_problem_is_a_masked_task_behind_its_parent(bench: Bench) -> None:
     parent, task = bench.load({"mask": [2]})
     assert (parent.id, parent.set) == ("t", "expert")
     assert (task.id, task.set, task.category, task.query) == ("t_data", "masked", "data", "Make rows.")
+    assert (budget_for(parent).token_limit, budget_for(task).token_limit) == (600_000, 400_000)
 
 
 @pytest.mark.parametrize("mask", [[2, 4], ["rows", "total"], ["data"], ["rows", 4], ["rows", "data"]])
@@ -107,9 +108,7 @@ def test_cells_are_named_by_number_id_or_tag(bench: Bench, mask: list[int | str]
     task = bench.derive({"mask": mask})
     assert isinstance(task, DerivedTask)
     assert task.masked_cells == (2, 4)
-
-
-def test_an_id_goes_before_a_tag_of_the_same_name(bench: Bench) -> None:
+    # An id goes before a tag of the same name.
     names = [*NAMES[:2], ("data", []), *NAMES[3:]]
     (bench.folder / "t.ipynb").write_text(notebook(names=names))
     task = bench.derive({"mask": ["data"]})
@@ -177,21 +176,24 @@ FIELDS: dict[str, Any] = {
 }
 
 
-def test_what_is_not_stated_is_as_in_the_parent(bench: Bench) -> None:
-    parent, task = bench.load({"mask": [2]}, **FIELDS, limits={"compute": 60}, sandbox={"memory": "1g"})
+def test_what_is_not_stated_is_as_in_the_parent_except_metadata(bench: Bench) -> None:
+    parent, task = bench.load({"mask": [2]}, **FIELDS, limits={"compute": 60}, metadata={"b": 2})
+    assert task.metadata == {}
     for name in [*FIELDS, "answer", "limits", "sandbox"]:
         assert getattr(task, name) == getattr(parent, name)
 
 
 def test_what_is_stated_goes_before(bench: Bench) -> None:
-    own = {"tolerance": 0.1, "landmarks": [], "entrypoint": None, "tags": [], "answer": 5}
+    own = {
+        "tolerance": 0.1,
+        "landmarks": [],
+        "entrypoint": None,
+        "tags": [],
+        "answer": 5,
+        "metadata": {"a": 1},
+    }
     task = bench.derive({"mask": [2], **own}, **FIELDS)
     assert {name: getattr(task, name) for name in own} == own
-
-
-def test_metadata_is_the_tasks_own(bench: Bench) -> None:
-    assert bench.derive({"mask": [2]}, metadata={"b": 2}).metadata == {}
-    assert bench.derive({"mask": [2], "metadata": {"a": 1}}, metadata={"b": 2}).metadata == {"a": 1}
 
 
 def test_limits_and_sandbox_are_taken_field_by_field(bench: Bench) -> None:
@@ -202,11 +204,6 @@ def test_limits_and_sandbox_are_taken_field_by_field(bench: Bench) -> None:
     )
     assert (task.limits.compute, task.limits.steps) == (60, 5)
     assert (task.sandbox.env, task.sandbox.network) == ({"A": "1"}, True)
-
-
-def test_the_token_limit_is_that_of_the_masked_set(bench: Bench) -> None:
-    parent, task = bench.load({"mask": [2]})
-    assert (budget_for(parent).token_limit, budget_for(task).token_limit) == (600_000, 400_000)
 
 
 def test_an_unknown_answer_is_unknown_in_both_unless_one_is_stated(bench: Bench) -> None:
@@ -240,9 +237,7 @@ subproblems:
         ("mask: [1], goal: data", "data}", "`data` means the cells 2, 4, where one is needed"),
         ("mask: [2, 4], goal: rows", "rows", "the goal, cell 2, is masked"),
         ("mask: [2, 4], goal: 3", "3", "the goal, cell 3, comes before the masked cell 4"),
-        ("mask: [6]", "{id", "the goal, cell 6, is masked"),
         ("mask: [2], pre_execute: [1, rows, 6]", "rows", "cell 2 is masked, so it is not pre-executed"),
-        ("mask: [2], pre_execute: [1, 6]", "6", "cell 6 is the goal, so it is not pre-executed"),
         (
             "mask: [2], pre_execute: [3], solution: [2, 3, 6]",
             "[2, 3",
@@ -279,13 +274,10 @@ def test_an_id_that_stands_twice_is_told(bench: Bench) -> None:
     ]
 
 
-def test_a_sub_problem_needs_a_solution(bench: Bench) -> None:
+def test_a_sub_problem_needs_a_solution_and_an_answer(bench: Bench) -> None:
     text = HEAD.replace("solution: {notebook: t.ipynb}\n", "")
     found = bench.errors(text + "  - {id: a, category: data, query: x, mask: [2]}\n")
     assert found == ["t:6:3: sub-problems are cut from a `solution`, and the task has none"]
-
-
-def test_a_sub_problem_of_a_task_without_an_answer_needs_one(bench: Bench) -> None:
     text = HEAD.replace("set: expert", "set: auto").replace("answer: 1\n", "entrypoint: {path: run.py}\n")
     found = bench.errors(text + "  - {id: a, category: data, query: x, mask: [2]}\n")
     assert found == ["t:7:5: `answer` is missing: a task of the set masked is scored against it"]
@@ -346,13 +338,10 @@ CODE = {"cell_type": "code", "metadata": {}, "outputs": [], "source": "1"}
     [
         (json.dumps({"nbformat": 4, "cells": [CODE, {**CODE, "outputs": 5}]}), ": cell 2 has `outputs` that"),
         (json.dumps({"nbformat": 4, "cells": [CODE, {"source": "1"}]}), ": cell 2 has no `cell_type`"),
-        (json.dumps({"nbformat": 4, "cells": [CODE, {"cell_type": "code"}]}), ": cell 2 has no `source`"),
-        (json.dumps({"nbformat": 4, "cells": [{**CODE, "source": 5}]}), ": cell 1 has no `source`"),
         (json.dumps({"nbformat": 4, "cells": [{**CODE, "source": ["1", 2]}]}), ": cell 1 has no `source`"),
         (json.dumps({"nbformat": 4, "cells": [5]}), ": cell 1 is not a JSON object"),
         ('{"nbformat": 4, "cells": {"a": 1}}', ": it has no list `cells`"),
         ('{"cells": []}', ": it has no `nbformat`: save it as format 4"),
-        ("[]", ": it is not a JSON object"),
         ("[" * 100_000, ": it is not a JSON object"),
     ],
 )

@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 
 from pytest_super.authoring.verify.finding import Finding
 from pytest_super.authoring.verify.gold_run import GoldTrial
-from pytest_super.authoring.verify.texts import Text, repository_texts
 from pytest_super.authoring.verify.verification import verify
 from pytest_super.cli import main
 from pytest_super.store.results import TrialResult
@@ -65,20 +64,10 @@ def test_an_error_of_the_infrastructure_fails_and_says_so() -> None:
     assert texts(found(task(), trial(), error)) == ["fails t[2]: error: no engine (trials/t/1.0)"]
 
 
-def test_an_auto_task_fails_when_its_script_was_not_run() -> None:
-    auto = Task.model_validate(
-        {"id": "t", "set": "auto", "query": "q", "entrypoint": {"path": "a.py"}, "solution": {"cells": ["1"]}}
-    )
-    (finding,) = found(auto, trial(1, set="auto", accuracy=None, script_executed=0.0))
-    assert finding.facts == {"epoch": 1, "metrics": {"script_executed": 0.0}}
-
-
 def test_a_task_with_a_solution_that_was_not_run_is_not_passed_over() -> None:
     (finding,) = verify([task()], {}).findings
     assert (finding.kind, finding.text) == ("unknown", "t: the run has no trial of it")
-
-
-def test_a_task_without_a_solution_is_named_and_searched_for_leaks() -> None:
+    # Without a solution it is named, and only searched for leaks.
     verification = verify([task(solution=None, query="we got 0.7744")], {})
     assert verification.without_solution == ["t"]
     assert [finding.kind for finding in verification.findings] == ["leaks"]
@@ -102,13 +91,8 @@ def test_values_that_differ_between_epochs_are_told_with_their_spread(
     assert texts([finding]) == [f"flaky t: test.accuracy is {spread} the tolerance 0.01"]
     assert finding.facts["values"] == values
     assert finding.facts["within_tolerance"] == ("within" in spread)
-
-
-@pytest.mark.parametrize("other", ["cat", None, True, [1], {}])
-def test_values_that_are_no_numbers_are_each_told(other: Any) -> None:
-    (finding,) = found(task({"best": "dog"}), trial({"best": "dog"}), trial({"best": other}))
-    assert finding.kind == "flaky"
-    assert finding.text.startswith('t: best is "dog" or ')
+    (finding,) = found(task({"best": "dog"}), trial({"best": "dog"}), trial({"best": None}))
+    assert finding.text.startswith('t: best is "dog" or null over 2 epochs')
 
 
 def test_a_landmark_that_is_hit_in_some_epochs_only_is_flaky() -> None:
@@ -124,22 +108,10 @@ def test_nothing_is_found_in_a_task_whose_epochs_are_alike(answer: Any) -> None:
     assert found(task(answer), *trials) == []
 
 
-# Some of them within the tolerance.
-@given(st.lists(st.floats(0.48, 0.52) | st.floats(-1e6, 1e6), min_size=2, max_size=5), st.randoms())
-def test_the_spread_does_not_depend_on_the_order_of_epochs(values: list[float], random: Any) -> None:
-    shuffled = random.sample(values, len(values))
-    one, other = (found(task(0.5), *map(trial, order)) for order in (values, shuffled))
-    assert texts(one) == texts(other)
-
-
-@pytest.mark.parametrize("values", [(0.0, 1e-17), (-1e-17, 1e-17), (0, 0.0)])
-def test_noise_about_zero_is_not_flaky(values: tuple[float, float]) -> None:
-    assert found(task(0.0), *map(trial, values)) == []
-
-
 @given(st.floats(-1e6, 1e6).filter(lambda value: abs(value) > 1e-3), st.floats(-1e-13, 1e-13))
 def test_noise_in_the_last_bits_is_not_flaky(value: float, noise: float) -> None:
     assert found(task(0.5), trial(value), trial(value * (1 + noise))) == []
+    assert found(task(0.0), trial(noise * 1e-4), trial(0)) == []
 
 
 # Leaks
@@ -149,41 +121,27 @@ def test_noise_in_the_last_bits_is_not_flaky(value: float, noise: float) -> None
     ("value", "query", "is_leak"),
     [
         (0.7744, "we got 0.7744", True),
-        (0.7744, "we got .7744.", True),
         (0.7744, "about 0.774 of them", True),
         (0.7744, "exactly 0.774436090", True),
         (77.44, "about 0.774 of them", True),
         (0.7744, "about 0.77", False),
-        (0.7744, "0.775", False),
         (0.7744, "0.77449999", False),
         (0.7744, "10.7744, 2.0.7744, 0.77441.5", False),
         (0.7744, "a0.7744, 0.7744a, _0.7744, 0.7744_0", False),
-        (0.813, "0.774,0.813", True),
-        (1337, "all 1337 lines", True),
         (1337, "all 1,337 lines", True),
-        (1337, "1,337, 2", True),
-        (1337, "all 1,337.0 lines", True),
         (1337, "0,1337,12", True),
         (1337, "all 21,337 lines", False),
         (1337, "1,337,000 lines", False),
-        (1337, "1337.2 lines", False),
         (1337, "commit 4f1337aa", False),
         (12345678901234567, "the sum is 12,345,678,901,234,567", True),
         (10**400 + 1, "the sum is 1337", False),
-        (1234567.5, "$1,234,567.5 in all", True),
-        (678, "12,345, then 678", True),
         (345, "12,345, then 678", False),
-        (3456, "12,3456", True),
-        (345, "12,345,6789", True),
         (567, "1234,567,891", True),
-        (345, "0,345", True),
         (0.95, "at least 0.95", False),
         (100, "all 100 of them", False),
         (True, "true", False),
-        (None, "null", False),
         ("a film of rare beauty", "say: a  film of\nrare beauty!", True),
         ("a film of rare beauty", "say: a film of rare beautys", False),
-        ("logistic-regression", "is it logistic-regression or a tree?", False),
         ("sha1:20231106aa97", "it ends in sha1:20231106aa97", True),
         ("pt", "da, de, pt", False),
     ],
@@ -222,10 +180,8 @@ def test_what_stands_in_the_query_is_told_at_once_with_its_line() -> None:
     ("answer", "names"),
     [
         (0.7744, ["the answer"]),
-        ([{"a": 0.7744}, None, [], {}], ["[0].a"]),
         ({"test": {"scores": [1, 0.7744]}, "a.b": 0.7744}, ["test.scores[1]", "a.b"]),
         ({"F1, macro": 0.7744, "[0]": 0.7744, " ": 0.7744}, ["F1, macro", "[0]", " "]),
-        ({"ü\ud83d": 0.7744}, ["ü\ud83d"]),
     ],
 )
 def test_a_value_is_named_by_its_place_in_the_answer(answer: Any, names: list[str]) -> None:
@@ -296,7 +252,7 @@ def test_the_answer_in_the_output_of_a_notebook_leaks(repository: Repository) ->
     assert repository.leaks() == ["docs/demo.ipynb, output of cell 2, line 2"]
 
 
-@pytest.mark.parametrize("output", [{"text": None}, {"data": None}, {"text": [1, None]}, 7, None])
+@pytest.mark.parametrize("output", [{"text": [1, None]}, {"data": None}, None])
 def test_an_odd_output_hides_no_other(repository: Repository, output: Any) -> None:
     repository.write_notebook(
         "a.ipynb",
@@ -310,11 +266,8 @@ def test_an_odd_output_hides_no_other(repository: Repository, output: Any) -> No
     "text",
     [
         "{0.7744 0.8127 1337",
-        '{"results": [0.7744, 0.8127]}',
-        '{"nbformat": 4, "cells": 5, "f1": 0.8127}',
         '{"nbformat": 4, "cells": [{"cell_type": "code", "source": null, "text": "0.8127"}]}',
         '{"nbformat": 3, "worksheets": [{"cells": [{"cell_type": "code", "input": "f1 = 0.8127"}]}]}',
-        '["f1", 0.8127]',
     ],
 )
 def test_what_is_named_a_notebook_and_is_none_is_searched_as_a_whole(
@@ -333,34 +286,13 @@ def test_of_a_large_repository_what_people_say_is_searched_first_and_no_more_tha
     assert repository.leaks(0.77443) == ["z/README.md, line 1"]
 
 
-def test_the_repository_of_several_tasks_is_read_once(
-    repository: Repository, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    repository.write("README.md", "f1 0.8127\n")
-    read: list[Path] = []
-
-    def noted(folder: Path) -> list[Text]:
-        read.append(folder)
-        return repository_texts(folder)
-
-    monkeypatch.setattr("pytest_super.authoring.verify.verification.repository_texts", noted)
-    tasks = [repository.task({"f1": value}) for value in (0.8127, 0.8127, 0.7744)]
-    findings = verify(tasks, {"t": [trial({"f1": 0.8127})]}).findings
-    places = [finding.facts["place"] for finding in findings if finding.kind == "leaks"]
-    assert places == ["code/README.md, line 1"] * 2
-    assert read == [repository.path]
-
-
 @pytest.mark.parametrize(
     ("name", "answer", "text", "is_leak"),
     [
         ("README", 0.77443, "0.774", True),
         ("notes.md", 0.77443, "0.774", False),
-        ("notes.md", 0.77443, "0.7744", True),
         ("data.csv", 0.77443, "0.7744", False),
         ("data.csv", 0.77443, "0.77443", True),
-        ("data.csv", 0.77443, "77.443", True),
-        ("data.csv", 0.7744, "0.774412", False),
         ("README", "a film of rare beauty", "It says: a film of rare beauty.", True),
         ("reviews.csv", "a film of rare beauty", "1,a film of rare beauty", False),
     ],
@@ -412,14 +344,10 @@ def task_file(folder: Path) -> str:
     return str(path)
 
 
-@pytest.mark.parametrize(("epochs", "is_said"), [(1, True), (2, False)])
-def test_one_epoch_is_said_to_show_nothing_flaky(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], epochs: int, is_said: bool
-) -> None:
-    run = stored_run(tmp_path, *(trial(epoch=number).result for number in range(1, epochs + 1)))
+def test_one_epoch_is_said_to_show_nothing_flaky(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    run = stored_run(tmp_path, trial().result)
     assert main(["verify", task_file(tmp_path), "--run", str(run)]) == 0
-    said = "one epoch alone cannot show whether tasks are flaky"
-    assert (said in capsys.readouterr().out) == is_said
+    assert "one epoch alone cannot show whether tasks are flaky" in capsys.readouterr().out
 
 
 def test_only_a_run_of_gold_is_judged(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

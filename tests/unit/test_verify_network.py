@@ -16,8 +16,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pytest_super.authoring.verify.coincidence import figures_in, numbers_compared
 from pytest_super.authoring.verify.finding import Finding
+from pytest_super.authoring.verify.network import figures_in, numbers_compared
 from pytest_super.authoring.verify.papers.leaks import fetchable_code
 from pytest_super.authoring.verify.texts import Text
 from pytest_super.authoring.verify.verification import verify
@@ -94,10 +94,13 @@ def test_without_the_network_the_history_is_not_searched(
 
 
 def test_other_branches_tags_and_earlier_commits_are_searched(repository: Repository) -> None:
-    repository.commit({"log.txt": "accuracy: 0.7744, f1: 0.8127"})
+    # The newest version of a file is told.
+    repository.commit({"log.txt": "accuracy: 0.7744, f1: 0.81266"})
+    last = repository.commit({"log.txt": "accuracy: 0.7744, f1: 0.8127"})
     (repository.folder / "log.txt").unlink()
     repository.pinned = repository.commit({}, "clean up")
-    assert "log.txt since commit" in found(repository.task())[0].text
+    [finding] = found(repository.task())
+    assert f"log.txt since commit {last[:10]}" in finding.text
 
     repository.git("checkout", "--quiet", "-b", "paper")
     repository.commit({"table.csv": "accuracy,f1\n0.7744,0.8127\n"})
@@ -111,26 +114,11 @@ def test_other_branches_tags_and_earlier_commits_are_searched(repository: Reposi
     assert "notes.json" in texts[-1]
 
 
-def test_of_many_versions_of_a_file_the_newest_is_told(repository: Repository) -> None:
-    for number in range(5):
-        last = repository.commit({"log.md": f"Run {number}: accuracy 0.7744"})
-    [finding] = found(repository.task())
-    assert last[:10] in finding.text
-
-
 def test_a_commit_message_with_the_answer_is_a_leak(repository: Repository) -> None:
     repository.commit({}, "Tune the rate\n\nAccuracy is 0.7744 now.")
     [finding] = found(repository.task())
     assert "the message of commit" in finding.text
     assert finding.facts["place"].endswith("line 3")
-
-
-def test_cells_of_a_notebook_and_their_outputs_are_searched(repository: Repository) -> None:
-    outputs = [{"output_type": "stream", "name": "stdout", "text": ["accuracy 0.7744\n"]}]
-    cells = [{"cell_type": "code", "source": "score()", "outputs": outputs, "metadata": {}}]
-    repository.commit({"run.ipynb": json.dumps({"cells": cells, "nbformat": 4, "metadata": {}})})
-    [finding] = found(repository.task())
-    assert "run.ipynb since commit" in finding.text
 
 
 @pytest.mark.parametrize(
@@ -168,20 +156,6 @@ def test_a_log_of_the_values_of_a_field_is_no_leak(repository: Repository) -> No
     log = "".join(f"epoch {n}: accuracy {chance.random():.4f}\n" for n in range(3000))
     repository.commit({"train.log": f"{log}epoch 3000: accuracy 0.7744\n"})
     assert found(repository.task(answer={"accuracy": 0.7744})) == []
-
-
-def test_a_value_with_many_digits_counts_among_many_numbers(repository: Repository) -> None:
-    chance = random.Random(2)
-    repository.commit(
-        {"all.csv": "\n".join(repr(chance.random()) for _ in range(5000)) + "\n0.774412345678\n"}
-    )
-    [finding] = found(repository.task(answer=0.774412345678))
-    assert finding.facts["place"].endswith("line 5001")
-
-
-def test_a_short_number_is_never_looked_for(repository: Repository) -> None:
-    repository.commit({"results.md": "accuracy 0.5, n 64, rate 0.95, share 0.123"})
-    assert found(repository.task(answer={"accuracy": 0.5, "n": 64, "rate": 0.95, "share": 0.123})) == []
 
 
 def test_a_text_of_the_answer_in_a_later_commit_is_a_leak(repository: Repository) -> None:
@@ -277,18 +251,14 @@ def test_a_later_release_with_the_answer_is_a_leak(releases: Releases) -> None:
     releases.add("1.9", {**CODE, "old.md": "accuracy 0.7744"})
     releases.add("1.10", CODE)
     releases.add("2.0", {**CODE, "docs.md": "# Results\naccuracy: 0.7744\n"})
+    releases.add("2.1", CODE)
     [finding] = found(releases.task("1.10"))
     assert finding.text == (
         "t: with the network, the agent can fetch test.accuracy (0.7744) of the answer: "
         "docs.md of the release p 2.0, line 2"
     )
     assert found(releases.task("1.10", sandbox={})) == []
-
-
-def test_the_newest_release_has_nothing_after_it(releases: Releases) -> None:
-    releases.add("1.0", {**CODE, "old.md": "accuracy 0.7744"})
-    releases.add("1.1", CODE)
-    assert found(releases.task("1.1")) == []
+    assert found(releases.task("2.1")) == []
 
 
 # Papers

@@ -8,15 +8,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_super.authoring.why.bodies import (
+from pytest_super.authoring.why.searches import (
     BodiesAnswer,
+    CannotTell,
     Kept,
     NoneWrong,
+    Outcome,
     WrongBodies,
     WrongTogether,
     search_bodies,
 )
-from pytest_super.authoring.why.search import CannotTell, Outcome
 
 NAMES = [f"model.py::f{number}" for number in range(15)]
 

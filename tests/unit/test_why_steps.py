@@ -7,12 +7,13 @@ from collections.abc import Callable, Sequence
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_super.authoring.why.search import CannotTell, Outcome
-from pytest_super.authoring.why.steps import (
+from pytest_super.authoring.why.searches import (
     ALONE,
+    CannotTell,
     Lost,
     NotLost,
     OnlyAgain,
+    Outcome,
     State,
     StepAnswer,
     StepSearch,

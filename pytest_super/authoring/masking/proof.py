@@ -74,7 +74,9 @@ def judge(task: DerivedTask, start: Callable[[Task], Kernel]) -> tuple[bool, str
         return False, "its answer is not known"
     replay = run(task, start)
     if replay.score != 1:
-        return False, f"with the masked cells {missed(replay)}{restart_note(task)}"
+        plan = tagged_plan(task)
+        restart = f"; the kernel was restarted after step {plan.length}, for the tag `files`" if plan else ""
+        return False, f"with the masked cells {missed(replay)}{restart}"
     replay = run(task, start, without=task.masked_cells)
     numbers = ", ".join(map(str, task.masked_cells))
     cells = f"the masked cell{'s' if len(task.masked_cells) > 1 else ''} {numbers}"
@@ -127,11 +129,6 @@ def run_prefix(task: Task, kernel: Kernel) -> list[Step]:
 def tagged_plan(task: Task) -> Plan | None:
     plan = plan_of(task.pre_execute)
     return plan if plan and plan.has_tagged else None
-
-
-def restart_note(task: Task) -> str:
-    plan = tagged_plan(task)
-    return f"; the kernel was restarted after step {plan.length}, for the tag `files`" if plan else ""
 
 
 def run_cells(kernel: Kernel, cells: Sequence[str], seconds: float) -> list[Step]:

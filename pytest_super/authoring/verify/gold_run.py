@@ -7,17 +7,15 @@ program? It grades each solved trial again, with nothing but `os._exit(0)` in th
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 import tarfile
 from collections.abc import Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import fmean
 from typing import Any
 
 from pytest_super.agents.gold import GOLD
+from pytest_super.authoring.tries import DONE, await_pytest
 from pytest_super.errors import SuperError
 from pytest_super.grading.collected import add_file, contents, read_collected
 from pytest_super.session.trial.grading import COLLECTED, grade_collected
@@ -30,10 +28,7 @@ from pytest_super.store.step_values import submission_of
 from pytest_super.store.trajectory import Step, read_trajectory
 from pytest_super.tasks.grade import FRESH
 
-# The first ends pytest when this process is killed.
-PLUGINS = ("pytest_super.session.workers.end_with_parent", "pytest_super.authoring.verify.gold_run")
-# Exit statuses of pytest when all tests were run, whether or not they passed.
-DONE = (0, 1)
+PLUGIN = "pytest_super.authoring.verify.gold_run"
 EXIT = b"import os; os._exit(0)\n"
 CHECK_FILE = "exit_check.json"
 """In the trial's folder: `graded`, the mean score of the grader's values."""
@@ -58,8 +53,9 @@ def run_gold(paths: Sequence[Path], options: Sequence[str], directory: Path) -> 
     Raises SuperError when it did not try all tasks, or when another run began under `directory` meanwhile.
     """
     before = runs_in(directory)
-    arguments = [f"--super-agent={GOLD}", f"--super-dir={directory.absolute()}", *options, *map(str, paths)]
-    status = await_pytest(arguments)
+    # Without the last line: "6 passed" before the findings would say that all is well.
+    arguments = ["-qq", f"-p{PLUGIN}", f"--super-agent={GOLD}", *options, *map(str, paths)]
+    status = await_pytest(arguments, directory)
     made = runs_in(directory) - before
     if status not in DONE or not made:
         where = f", with results in {', '.join(map(str, made))}" if made else ""
@@ -67,17 +63,6 @@ def run_gold(paths: Sequence[Path], options: Sequence[str], directory: Path) -> 
     if len(made) > 1:
         raise SuperError(f"several runs began under {directory}: give each its own folder with --dir")
     return made.pop()
-
-
-def await_pytest(arguments: Sequence[str]) -> int:
-    """The exit status of pytest. Ctrl-C reaches pytest too; wait until it has stored its results."""
-    plugins = [f"-p{plugin}" for plugin in PLUGINS]
-    # Without the last line: "6 passed" before the findings would say that all is well.
-    command = [sys.executable, "-m", "pytest", "-qq", *plugins, *arguments]
-    with subprocess.Popen(command) as process:
-        while True:
-            with suppress(KeyboardInterrupt):
-                return process.wait()
 
 
 def runs_in(directory: Path) -> set[Path]:

@@ -18,7 +18,6 @@ from pytest_super.store.trajectory import Step
 if TYPE_CHECKING:
     from pytest_super.tasks.task import Task
 
-
 Values = Sequence[Figure | Phrase]
 ReadTexts = Callable[[Path], Sequence[Text]]
 

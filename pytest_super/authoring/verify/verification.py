@@ -13,8 +13,7 @@ from pytest_super.authoring.verify.finding import Finding, Kind
 from pytest_super.authoring.verify.leaks import ReadTexts, leaks
 from pytest_super.authoring.verify.network import ReadVersions, network_leaks
 from pytest_super.authoring.verify.outcome import failures, variations, weak_graders
-from pytest_super.authoring.verify.texts import repository_texts
-from pytest_super.authoring.verify.versions import other_versions
+from pytest_super.authoring.verify.texts import other_versions, repository_texts
 from pytest_super.words import counted, one_line
 
 if TYPE_CHECKING:
@@ -65,7 +64,7 @@ def findings_of(
 
 def verification_lines(verification: Verification, run: Path) -> Iterator[str]:
     for finding in verification.findings:
-        yield finding_line(finding)
+        yield one_line(f"{finding.kind:<7} {finding.text}")
     if without := verification.without_solution:
         yield one_line(f"not run {counted(len(without), 'task')} without a solution: {', '.join(without)}")
     if verification.epochs == 1:
@@ -73,10 +72,6 @@ def verification_lines(verification: Verification, run: Path) -> Iterator[str]:
     of = f"{counted(verification.tasks, 'task')}, {counted(verification.trials, 'trial')}"
     yield f"{of} in {counted(verification.epochs, 'epoch')}: {counts_of(verification)}"
     yield f"results: {run}"
-
-
-def finding_line(finding: Finding) -> str:
-    return one_line(f"{finding.kind:<7} {finding.text}")
 
 
 def counts_of(verification: Verification) -> str:

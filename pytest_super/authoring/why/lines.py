@@ -5,10 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from pytest_super.authoring.why.bodies import NoneWrong, WrongBodies, WrongTogether
 from pytest_super.authoring.why.rounds import Searched
-from pytest_super.authoring.why.search import CannotTell
-from pytest_super.authoring.why.steps import Lost, NotLost, OnlyAgain
+from pytest_super.authoring.why.searches import (
+    CannotTell,
+    Lost,
+    NoneWrong,
+    NotLost,
+    OnlyAgain,
+    WrongBodies,
+    WrongTogether,
+)
 from pytest_super.authoring.why.trials import LostTrial
 from pytest_super.report.text import describe
 from pytest_super.store.results import TrialResult
@@ -60,15 +66,11 @@ def words_of(searched: Searched) -> str:
     trial, answer = searched.trial, searched.answer
     if isinstance(answer, Lost):
         assert isinstance(trial, LostTrial)
-        return lost_words(trial, answer)
+        steps = trial.steps
+        before = f"step {steps[answer.step - 2].number}" if answer.step > 1 else "no step"
+        number, last = steps[answer.step - 1].number, steps[-1].number
+        return LOST.format(step=number, steps=last, cells=cells_of(answer.cell), before=before)
     return other_words(trial.result, answer, len(trial.task.functions))
-
-
-def lost_words(trial: LostTrial, lost: Lost) -> str:
-    steps = trial.steps
-    before = f"step {steps[lost.step - 2].number}" if lost.step > 1 else "no step"
-    number, last = steps[lost.step - 1].number, steps[-1].number
-    return LOST.format(step=number, steps=last, cells=cells_of(lost.cell), before=before)
 
 
 def other_words(result: TrialResult, answer: Any, bodies: int) -> str:

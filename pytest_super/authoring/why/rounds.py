@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from pytest_super.agents.gold import GOLD, TASKS_EXTRA
 from pytest_super.authoring.tries import run_tries
-from pytest_super.authoring.why.search import Outcome, Search
+from pytest_super.authoring.why.searches import Outcome, Search
 from pytest_super.store.json_lines import UNREADABLE, read_json
 from pytest_super.store.results import TrialResult
 from pytest_super.store.run_folder import last_results
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 # Stop reasons of trials that could have gone on.
 LIMITS = ("compute", "wall", "steps", "timeout")
-PLUGIN = "pytest_super.authoring.why.probe"
+PLUGIN = "pytest_super.authoring.why.trials"
 
 Try = tuple[str, Any]
 """The name of the trial, or of the task if nothing of the trial is in it, and what is tried."""

@@ -1,58 +1,45 @@
-"""The unsolved trials of a run, each with its task: which can be searched, and why others cannot."""
+"""The unsolved trials of a run, each with its task: which can be searched, and why others cannot.
+
+This module is also a plugin of the runs that try something: its agents repeat a part of a stored trial, then
+gold goes on.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
-from typing import Any, Protocol
+from pathlib import Path, PurePosixPath
+from typing import TYPE_CHECKING, Any, TypeAlias
 
+import pytest
+
+from pytest_super.agents.gold import GoldAgent, first_failure, run_to_end
+from pytest_super.agents.gold_functions import writing
+from pytest_super.agents.registry import AgentSettings, make_gold
+from pytest_super.agents.replay import ReplayAgent, read_steps
 from pytest_super.authoring.stored_trials import stored_trials, unchanged_task
-from pytest_super.authoring.why.bodies import Kept, search_bodies
-from pytest_super.authoring.why.probe import replayable
-from pytest_super.authoring.why.search import Search
-from pytest_super.authoring.why.steps import ALONE, State, StepSearch
+from pytest_super.authoring.tries import try_of
+from pytest_super.authoring.why.searches import ALONE, Kept, Search, State, StepSearch, search_bodies
 from pytest_super.errors import SuperError
 from pytest_super.metrics.registry import installed_metrics
 from pytest_super.session.comparability import scoring_of
 from pytest_super.session.trial.fork_check import replayed_otherwise
 from pytest_super.session.trial.grading import COLLECTED
+from pytest_super.grading.masked_code import prepared_code
 from pytest_super.store.results import TrialResult
 from pytest_super.store.trajectory import Step
 from pytest_super.tasks.paper_item import PaperItem
 from pytest_super.tasks.solution import read_solution
 from pytest_super.tasks.task import Task
+from pytest_super.trial.trial import Trial
 
-
-class Searchable(Protocol):
-    """A trial that has not solved its task, and what can be tried of it."""
-
-    @property
-    def result(self) -> TrialResult: ...
-
-    @property
-    def task(self) -> Task: ...
-
-    def search(self) -> Search[Any]: ...
-
-    @property
-    def gold_alone(self) -> Any:
-        """What is tried with nothing of the trial in it, so that it counts for all trials of the task."""
-
-    def data_of(self, probe: Any) -> dict[str, Any]:
-        """What the plugin needs to try it."""
-
-    @property
-    def is_untold_by_errors(self) -> bool:
-        """Whether a try whose agent raises says nothing: it does not run what the agent wrote."""
-
-    def difference(self, probe: Any, steps: Sequence[Step], /) -> str:
-        """The first of the steps of a try that is not as recorded, and how it differs; "" without one."""
+if TYPE_CHECKING:
+    from pytest_super.trial.agent_run import Agent
 
 
 @dataclass(frozen=True, kw_only=True)
 class LostTrial:
-    """A trial of a task with a solution in cells."""
+    """A trial of a task with a solution in cells, and what can be tried of it."""
 
     result: TrialResult
     task: Task
@@ -62,6 +49,7 @@ class LostTrial:
     answer: int
     """The index of the cell of gold that gives the answer."""
     is_untold_by_errors = False
+    """Whether a try whose agent raises says nothing: it does not run what the agent wrote."""
 
     @property
     def hit_by(self) -> list[int | None]:
@@ -74,12 +62,15 @@ class LostTrial:
 
     @property
     def gold_alone(self) -> State:
+        """What is tried with nothing of the trial in it, so that it counts for all trials of the task."""
         return ALONE
 
     def data_of(self, probe: State) -> dict[str, Any]:
+        """What the plugin needs to try it."""
         return {"trajectory": str(self.trajectory.absolute()), **vars(probe)}
 
     def difference(self, probe: State, steps: Sequence[Step]) -> str:
+        """The first of the steps of a try that is not as recorded, and how it differs; "" without one."""
         recorded = self.steps[: probe.steps]
         replayed = [step for step in steps if step.origin == "agent"][: len(recorded)]
         return replayed_otherwise(recorded, replayed)
@@ -105,8 +96,11 @@ class LostItem:
     def data_of(self, probe: Kept) -> dict[str, Any]:
         return {"collected": str(self.collected.absolute()), **vars(probe)}
 
-    def difference(self, _probe: Kept, _steps: Sequence[Step], /) -> str:
+    def difference(self, _probe: Kept, _steps: Sequence[Step]) -> str:
         return ""
+
+
+Searchable: TypeAlias = LostTrial | LostItem
 
 
 def unsolved_trials(run: Path, names: Collection[str]) -> list[TrialResult]:
@@ -133,3 +127,51 @@ def searchable(run: Path, result: TrialResult, tasks: Mapping[str, Task], scorin
         steps=replayable(folder / "trajectory.jsonl"),
         answer=read_solution(task.solution, task.folder).answer,
     )
+
+
+def replayable(trajectory: Path) -> list[Step]:
+    """The steps that are replayed, without submissions. Raises SuperError for one that cannot be."""
+    return [step for step in ReplayAgent(read_steps(trajectory)).steps if step.action.type != "submit"]
+
+
+class StateAgent:
+    """Repeats some steps, then gold goes on."""
+
+    def __init__(self, steps: Sequence[Step], gold: GoldAgent) -> None:
+        self.replaying = ReplayAgent(steps)
+        self.gold = gold
+
+    def run(self, trial: Trial) -> None:
+        self.replaying.run(trial)
+        if trial.kernel.is_running:
+            trial.interrupt()
+        self.gold.run(trial)
+
+
+class BodiesAgent:
+    """Writes the original files with some of the bodies that were collected."""
+
+    def __init__(self, task: PaperItem, collected: Path, bodies: Sequence[str]) -> None:
+        self.task = task
+        self.collected = collected
+        self.bodies = bodies
+
+    def run(self, trial: Trial) -> None:
+        code = prepared_code(self.task)
+        assert code is not None
+        files = code.with_bodies(self.collected, self.bodies)
+        steps = [run_to_end(trial, writing(PurePosixPath(path), data)) for path, data in files.items()]
+        if why := first_failure(steps):
+            raise SuperError(why)
+        trial.submit(None)
+
+
+def pytest_super_make_agent(task: Task, epoch: int) -> Agent:
+    if (probe := try_of(task.id, epoch)) is None:
+        pytest.skip("less is tried of this task")
+    if isinstance(task, PaperItem):
+        return BodiesAgent(task, Path(probe["collected"]), probe["bodies"])
+    gold = make_gold(task, AgentSettings())
+    assert isinstance(gold, GoldAgent)
+    steps = replayable(Path(probe["trajectory"]))[: probe["steps"]]
+    return StateAgent(steps, gold.going_on(probe["cell"]))

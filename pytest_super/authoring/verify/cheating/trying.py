@@ -1,15 +1,21 @@
-"""Tries the cheats of the corpus on tasks: what each has gained, and whether that was seen."""
+"""Tries the cheats on tasks: what each has gained, and whether that was seen.
+
+This module is also a plugin of these runs: its agent does what one of the cheats does.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
-from pytest_super.authoring.tries import run_pytest, run_tries
-from pytest_super.authoring.verify.cheating.cheat import Cheat
-from pytest_super.authoring.verify.cheating.registry import cheats
+import pytest
+
+from pytest_super.authoring.tries import run_pytest, run_tries, try_of
+from pytest_super.authoring.verify.cheating.cheats import CHEATS, Cheat
+from pytest_super.authoring.verify.cheating.known import Known
+from pytest_super.authoring.verify.finding import Finding
 from pytest_super.grading.grader import heading
 from pytest_super.metrics.suspect import SUSPECT
 from pytest_super.session.trial.grading import LOG
@@ -18,8 +24,13 @@ from pytest_super.store.run_folder import last_results
 from pytest_super.store.trajectory import read_trajectory
 from pytest_super.tasks.combinations import Items, overlapping_places
 from pytest_super.tasks.task import Task
+from pytest_super.trial.trial import Trial
+from pytest_super.words import counted, named, one_line
 
-PLUGIN = "pytest_super.authoring.verify.cheating.cheater"
+PLUGIN = "pytest_super.authoring.verify.cheating.trying"
+MOST_TASKS = 5
+OPEN = "open for {of}: {cheat} To close it, {closing} ({tasks})"
+INHERENT = "cannot be closed for {of}: {cheat} Instead, {closing}"
 State = Literal["closed", "seen", "cannot be closed", "open", "not tried"]
 """It gains nothing; it gains, but the trial is suspect; nothing closes it for such a task; it gains; it had
 nothing to act with."""
@@ -70,9 +81,10 @@ def try_cheats(tasks: Sequence[Task], options: Sequence[str], directory: Path) -
     golds = {result.id: result for result in last_results(gold)}
     untried = {id: why for id, result in golds.items() if (why := why_untried(result))}
     tries = {
-        item.id: list(tries_of(item, known_of(gold, item, golds.get(item.id))))
+        item.id: [{"cheat": one.name, **known} for one in CHEATS.values() if one.applies(item)]
         for item in items
         if item.id not in untried
+        for known in [known_of(gold, item, golds.get(item.id))]
     }
     if not any(tries.values()):
         return Trying(tried=[], untried=untried)
@@ -91,17 +103,6 @@ def why_untried(gold: TrialResult) -> str:
     return f"its solution is suspect: {'; '.join(signs)}" if signs else ""
 
 
-def tries_of(task: Task, known: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
-    return ({"cheat": one.name, **known} for one in cheats().values() if one.applies(task))
-
-
-def without_variations(log: str, task: Task) -> str:
-    """What the commands of a grader printed that an agent knows."""
-    # They are the last ones.
-    hidden = [heading(command.command) for one in task.experiments for command in one.vary]
-    return log.partition(hidden[0])[0] if hidden else log
-
-
 def known_of(run: Path, task: Task, result: TrialResult | None) -> dict[str, Any]:
     """What a cheater knows by a trial of the gold solution; None is that of a task without one."""
     if result is None:
@@ -110,15 +111,16 @@ def known_of(run: Path, task: Task, result: TrialResult | None) -> dict[str, Any
     steps = [step for step in read_trajectory(folder / "trajectory.jsonl") if step.origin == "agent"]
     log = folder / LOG
     text = log.read_text(encoding="utf-8", errors="replace") if log.is_file() else ""
-    printed = without_variations(text, task)
+    # The commands of variations are the last ones, and hidden from the agent.
+    hidden = [heading(command.command) for one in task.experiments for command in one.vary]
     return {
         "outputs": [step.observation for step in steps if step.action.type == "execute"],
-        "printed": printed,
+        "printed": text.partition(hidden[0])[0] if hidden else text,
     }
 
 
 def tried_by(result: TrialResult, tries: Mapping[str, Sequence[Mapping[str, Any]]]) -> Tried:
-    cheat = cheats()[tries[result.id][result.epoch - 1]["cheat"]]
+    cheat = CHEATS[tries[result.id][result.epoch - 1]["cheat"]]
     return Tried(task=result.id, cheat=cheat, state=state_of(result, cheat), error=result.error or "")
 
 
@@ -130,3 +132,73 @@ def state_of(result: TrialResult, cheat: Cheat) -> State:
     if result.metrics.get(SUSPECT.name):
         return "seen"
     return "cannot be closed" if cheat.is_inherent else "open"
+
+
+def findings_of(trying: Trying) -> Iterator[Finding]:
+    """The ways that a change of the task would close, and what could not be tried."""
+    for task, why in trying.untried.items():
+        yield Finding(kind="unknown", task=task, text=f"{task}: {why}")
+    for one in trying.tried:
+        if one.error:
+            yield Finding(kind="unknown", task=one.task, text=f"{one.task}: {one.cheat.name}: {one.error}")
+        elif one.state == "open":
+            text = f"{one.task}: {words_of(one.cheat)} To close it, {one.cheat.closing}"
+            yield Finding(kind="open", task=one.task, text=text)
+
+
+def words_of(cheat: Cheat) -> str:
+    return f"{cheat.name} ({cheat.aim}): {cheat.does}"
+
+
+def cheat_lines(trying: Trying) -> Iterator[str]:
+    """How many ways each task has, and each way that is not closed once for all its tasks."""
+    tried = trying.tried
+    by_task: dict[str, list[Tried]] = {}
+    by_cheat: dict[str, list[Tried]] = {}
+    for one in tried:
+        by_task.setdefault(one.task, []).append(one)
+        by_cheat.setdefault(one.cheat.name, []).append(one)
+    for task, found in by_task.items():
+        yield one_line(f"{task}: {counted(len(found), 'cheat')}: {counts_of(found)}")
+    for text, state in ((OPEN, "open"), (INHERENT, "cannot be closed")):
+        for found in by_cheat.values():
+            yield from way_lines(text, [one for one in found if one.state == state and not one.error])
+    yield from (one_line(one.text) for one in findings_of(trying) if one.kind == "unknown")
+
+
+def counts_of(tried: Sequence[Tried]) -> str:
+    cheats: dict[str, list[str]] = {}
+    for one in tried:
+        cheats.setdefault("unknown" if one.error else one.state, []).append(one.cheat.name)
+    idle = {"not tried": f" ({', '.join(cheats.get('not tried', ()))})"}
+    known = [state for state in (*get_args(State), "unknown") if state in cheats]
+    return ", ".join(f"{len(cheats[state])} {state}{idle.get(state, '')}" for state in known)
+
+
+def way_lines(text: str, tried: Sequence[Tried]) -> Iterator[str]:
+    """A line about one cheat and all tasks to which it is a way; none without such tasks."""
+    if tried:
+        cheat, of = tried[0].cheat, counted(len(tried), "task")
+        tasks = named([one.task for one in tried], MOST_TASKS)
+        yield one_line(text.format(of=of, cheat=words_of(cheat), closing=cheat.closing, tasks=tasks))
+
+
+class Cheater:
+    def __init__(self, cheat: Cheat, known: Known) -> None:
+        self.cheat = cheat
+        self.known = known
+
+    def run(self, trial: Trial) -> None:
+        trial.submit(self.cheat.act(trial, self.known))
+
+
+def honest() -> None:
+    """Names the agent of the run, in whose place the plugin makes another one."""
+    raise AssertionError("the plugin makes the agent")
+
+
+def pytest_super_make_agent(task: Task, epoch: int) -> Cheater:
+    if (tried := try_of(task.id, epoch)) is None:
+        pytest.skip("fewer cheats are tried on this task")
+    known = Known(task=task, outputs=tried["outputs"], printed=tried["printed"])
+    return Cheater(CHEATS[tried["cheat"]], known)

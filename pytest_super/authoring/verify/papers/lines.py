@@ -9,11 +9,10 @@ from pathlib import Path
 from typing import Any
 
 from pytest_super.authoring.verify.finding import Finding, Kind
-from pytest_super.authoring.verify.papers.failures import Failure
 from pytest_super.authoring.verify.papers.leaks import paper_leaks
 from pytest_super.authoring.verify.papers.proof import FunctionProof, PaperProof, prove
 from pytest_super.authoring.verify.papers.runs import Runs, read_originals
-from pytest_super.authoring.verify.papers.spreads import Spread
+from pytest_super.authoring.verify.papers.values import Failure, Spread
 from pytest_super.authoring.verify.papers.variations import proposal_lines
 from pytest_super.errors import SuperError
 from pytest_super.report.live_command import LiveCommand
@@ -30,7 +29,7 @@ def findings_of(proof: PaperProof) -> Iterator[Finding]:
     """Everything for which an item of the paper cannot be trusted."""
     runs = counted(proof.gold_runs, "gold run")
     for kind in dict.fromkeys(one.verdict for one in proof.functions):
-        if kind == "gold_fails" or kind == "flaky":
+        if kind in ("gold_fails", "flaky"):
             yield from findings_of_failures(kind, proof.paper, f"in {runs}", proof.failures)
     if proof.exits_pass:
         yield Finding(
@@ -107,10 +106,6 @@ def proof_lines(proof: PaperProof, findings: Sequence[Finding]) -> Iterator[str]
     yield one_line(f"{proof.paper}: {of}: {told}{found}")
 
 
-def proof_data(proof: PaperProof) -> dict[str, object]:
-    return {**asdict(proof), "valid": all(one.verdict == "valid" for one in proof.functions)}
-
-
 def prove_papers(
     papers: Sequence[Task], start: Start, *, epochs: int, functions: int | None, workers: int, folder: Path
 ) -> dict[str, Any]:
@@ -145,5 +140,8 @@ def prove_papers(
                 live.print_line(line)
     return {
         "findings": [asdict(finding) for finding in findings],
-        "papers": [proof_data(proof) for proof in proofs],
+        "papers": [
+            {**asdict(proof), "valid": all(one.verdict == "valid" for one in proof.functions)}
+            for proof in proofs
+        ],
     }

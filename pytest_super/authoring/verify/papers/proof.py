@@ -12,10 +12,9 @@ from pathlib import Path
 from typing import Literal, TypeAlias, get_args
 
 from pytest_super.authoring.verify.gold_run import EXIT as EXIT_LINE
-from pytest_super.authoring.verify.papers.failures import Failure, failures_of
 from pytest_super.authoring.verify.papers.leaks import texts_of_task
 from pytest_super.authoring.verify.papers.runs import UNCOMPILED, Files, Originals, Outcome, Runs, Trial
-from pytest_super.authoring.verify.papers.spreads import Spread, spreads_of
+from pytest_super.authoring.verify.papers.values import Failure, Spread, failures_of, spreads_of
 from pytest_super.authoring.verify.papers.variations import Proposal, propose
 from pytest_super.authoring.verify.texts import repository_texts
 from pytest_super.functions.stub import Stub
@@ -96,7 +95,8 @@ def prove(code: Originals, runs: Runs, *, epochs: int, logs: Path, sample: int |
     trials = {**common_trials(code, epochs, logs), **stub_trials(code, places)} if working else {}
     outcomes = dict(zip(trials, runs.all(trials.values()), strict=True))
     seeded = [outcome for (kind, _), outcome in outcomes.items() if kind == SEEDS]
-    plain = unvaried(code.paper)
+    # Those without a variation whose values are compared.
+    plain = [one for one in working if one.reported and not one.vary]
     texts = [*texts_of_task(paper), *repository_texts(code.folder)] if plain else []
     return PaperProof(
         paper=paper.id,
@@ -136,11 +136,6 @@ def common_trials(code: Originals, epochs: int, logs: Path) -> dict[Key, Trial]:
     }
     exits = Trial(what="exits", files=exiting, commands=paper.experiments)
     return {**seed_trials(paper, files, epochs, logs), **probes, (EXIT, 0): exits}
-
-
-def unvaried(paper: Task) -> list[Experiment]:
-    """The experiments without a variation whose values are compared."""
-    return [one for one in paper.experiments if one.reported and not one.vary]
 
 
 def seed_trials(paper: Task, files: Files, epochs: int, logs: Path) -> dict[Key, Trial]:

@@ -1,10 +1,11 @@
-"""One way to a good score without the work, and what the cheater knows."""
+"""What a cheater knows of a task, and how it writes the files that the grader takes."""
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+import shlex
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Any
@@ -15,8 +16,6 @@ from pytest_super.functions.masking import masked_files
 from pytest_super.functions.names import by_file
 from pytest_super.functions.splicing import probed
 from pytest_super.kernel.cell import Outcome
-from pytest_super.metrics.metric import Metric
-from pytest_super.metrics.registry import BUILT_IN
 from pytest_super.metrics.self_report import expected
 from pytest_super.sources import fetch
 from pytest_super.store.step_values import error_of
@@ -26,6 +25,8 @@ from pytest_super.tasks.task import Task
 
 if TYPE_CHECKING:
     from pytest_super.trial.trial import Trial
+
+SCRIPT = re.compile(r"[\w./-]+\.py\b")
 
 
 class CannotTry(SuperError):
@@ -38,9 +39,9 @@ class Known:
 
     task: Task
     outputs: Sequence[str] = ()
-    """Of the cells of gold."""
+    """What the cells of gold printed, each."""
     printed: str = ""
-    """By the commands of the grader, of gold's work."""
+    """What the commands of the grader printed about gold's work."""
 
     def shown(self) -> list[str]:
         """The outputs of gold. Raises CannotTry for a task without a solution."""
@@ -105,46 +106,6 @@ def with_value(document: Any, pointer: str, value: Any) -> Any:
     return document
 
 
-SCRIPT = re.compile(r"[\w./-]+\.py\b")
-
-
-@dataclass(frozen=True, kw_only=True)
-class Cheat:
-    """An entry of the corpus. Its module's docstring says what it does."""
-
-    aim: str
-    """The name of the metric that it is after."""
-    closing: str
-    """What closes the way, for the task's author."""
-    act: Callable[[Trial, Known], Any]
-    """Acts, and returns what is submitted."""
-    is_inherent: bool = False
-    """Whether nothing closes it for a task that is judged by this metric."""
-    papers_only: bool = False
-    name: str = ""
-    """That of its module."""
-    does: str = ""
-    """What it does: the docstring of its module."""
-
-    @property
-    def metric(self) -> Metric:
-        return next(metric for metric in BUILT_IN if metric.name == self.aim)
-
-    def applies(self, task: Task) -> bool:
-        return self.metric.applies(task) and (isinstance(task, PaperItem) or not self.papers_only)
-
-
-def coded(code: Callable[[Known], str]) -> Callable[[Trial, Known], None]:
-    """Acts by code in each file that the grader collects: its content, or the body of each function."""
-
-    def act(trial: Trial, known: Known) -> None:
-        # One line, which fits into a body.
-        line = f"exec({code(known)!r}, {{}})"
-        put(trial, known, files_with(known, line))
-
-    return act
-
-
 def put(trial: Trial, known: Known, files: Iterable[tuple[str, bytes]]) -> None:
     """Write files in the repository's folder. Raises CannotTry without any, or if one cannot be written."""
     written = [trial.execute(writing(known.base / path, data)) for path, data in files]
@@ -152,6 +113,12 @@ def put(trial: Trial, known: Known, files: Iterable[tuple[str, bytes]]) -> None:
         raise CannotTry("there is no file to write that the grader takes")
     if failed := [step for step in written if step.outcome != Outcome.OK]:
         raise CannotTry(f"a file cannot be written: {error_of(failed[0])}")
+
+
+def put_code(trial: Trial, known: Known, code: str) -> None:
+    """Put code into each file that the grader collects: its content, or the body of each function."""
+    # One line, which fits into a body.
+    put(trial, known, files_with(known, f"exec({code!r}, {{}})"))
 
 
 def files_with(known: Known, line: str, *, keeps_bodies: bool = False) -> Iterator[tuple[str, bytes]]:
@@ -181,3 +148,14 @@ def writing_results(known: Known) -> str:
         "    pathlib.Path(path).write_text(text)\n"
         f"print({known.printed!r}, flush=True)\n"
     )
+
+
+def run_shell(trial: Trial, known: Known, code: str) -> None:
+    """Run Bash in which SCRIPT is the entrypoint, NAME its file, and SECONDS how long it must run."""
+    entrypoint = known.task.entrypoint
+    assert entrypoint is not None
+    script = known.base / PurePosixPath(entrypoint.path)
+    values = {"SCRIPT": script, "NAME": script.name, "SECONDS": entrypoint.min_seconds + 1}
+    for name, value in values.items():
+        code = code.replace(name, shlex.quote(str(value)))
+    trial.execute(f"%%bash\n{code}\n")

@@ -1,16 +1,53 @@
-"""At which step a trial has lost its task: which of its states are tried, and what follows from them.
+"""The searches of `why`: which states or bodies are tried next, and what follows from the outcomes.
 
-A state is that after the first steps of a trial, replayed in a fresh kernel. Gold goes on from it, either
-with all of its cells or with those behind a place that the agent has reached by its landmarks.
+They are pure, apart from whoever tries. A state is that after the first steps of a trial, replayed in a fresh
+kernel. Gold goes on from it, either with all of its cells or with those behind a place that the agent has
+reached by its landmarks.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Generator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TypeAlias
+from typing import Any, TypeAlias, TypeVar
 
-from pytest_super.authoring.why.search import CannotTell, Outcome, Search, Untold
+P = TypeVar("P")
+
+
+class Untold(Exception):
+    """A try says nothing; the text says why."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Outcome:
+    """Whether what was tried has solved the task, or why that is not known."""
+
+    is_solved: bool
+    untold: str = ""
+    """Why the try says nothing; "" if it does."""
+    error: str = ""
+    """Why gold has no answer."""
+    answer: str = ""
+    """The submission and the values of a grader. Gold that gives the same one each time does not waver."""
+    landmarks: Sequence[int | None] = ()
+    """For each landmark the number of the step that hit it first, from 1, without pre-executed ones."""
+    difference: str = ""
+    """The first replayed step that is not as recorded, and how it differs."""
+
+    def told(self) -> bool:
+        """Whether it is solved. Raises Untold."""
+        if self.untold:
+            raise Untold(self.untold)
+        return self.is_solved
+
+
+@dataclass(frozen=True)
+class CannotTell:
+    why: str
+
+
+Search = Generator[list[P], Mapping[P, Outcome], Any]
+"""Yields what is to be tried, several at once, and gets the outcomes. Returns an answer."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -133,3 +170,60 @@ def places(hit_by: Sequence[int | None], gold: Sequence[int | None], answer: int
         last = max(step for step in needed if step is not None)
         found[last] = min(cell, answer)
     return {step: cell for step, cell in found.items() if cell}
+
+
+@dataclass(frozen=True)
+class Kept:
+    """The agent's bodies of these targets, and the original ones of all others."""
+
+    bodies: tuple[str, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class WrongBodies:
+    """The experiments miss with each of these bodies, and are right with the original ones in their place."""
+
+    targets: Sequence[str]
+
+
+@dataclass(frozen=True, kw_only=True)
+class WrongTogether:
+    """Further bodies are wrong, but only with others of the agent's."""
+
+    alone: Sequence[str]
+    """The targets whose bodies are wrong alone."""
+    others: Sequence[str]
+    """The bodies of these targets are right alone, and wrong together."""
+
+
+@dataclass(frozen=True)
+class NoneWrong:
+    """The experiments are right with all bodies of the agent when they run again."""
+
+
+BodiesAnswer: TypeAlias = WrongBodies | WrongTogether | NoneWrong | CannotTell
+
+
+def search_bodies(targets: Sequence[str]) -> Search[Kept]:
+    """Returns a BodiesAnswer. A body that is tried alone cannot be hidden by another wrong one."""
+    none, every = Kept(()), Kept(tuple(targets))
+    alone = {one: Kept((one,)) for one in targets}
+    found = yield list(dict.fromkeys([none, every, *alone.values()]))
+    if untold := next(filter(None, (one.untold for one in found.values())), ""):
+        return CannotTell(untold)
+    if not found[none].is_solved:
+        return CannotTell(f"the original code fails: {found[none].error or 'its values are not right'}")
+    if found[every].is_solved:
+        return NoneWrong()
+    wrong = [one for one, kept in alone.items() if not found[kept].is_solved]
+    right = [one for one in targets if one not in wrong]
+    if len(right) < 2:
+        return WrongBodies(targets=wrong)
+    together = Kept(tuple(right))
+    if together not in found:
+        found = yield [together]
+        if untold := found[together].untold:
+            return CannotTell(untold)
+    return (
+        WrongBodies(targets=wrong) if found[together].is_solved else WrongTogether(alone=wrong, others=right)
+    )
