@@ -9,8 +9,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from pytest_super.errors import SuperError
-from pytest_super.programs.answer import take_answer
-from pytest_super.programs.ending import preparing
+from pytest_super.programs.answer import preparing, take_answer
 
 if TYPE_CHECKING:
     from pytest_super.trial.trial import Trial

@@ -17,11 +17,10 @@ from pytest_super.kernel.inside.filework import open_regular
 from pytest_super.kernel.inside.processes import remove_tree
 from pytest_super.kernel.output import readable
 from pytest_super.model.protocols import registry
-from pytest_super.model.protocols.folds import AGENT_FOLDER
+from pytest_super.model.protocols.canonical import AGENT_FOLDER
 from pytest_super.programs import command as inside
-from pytest_super.programs.answer import AnswerReader
+from pytest_super.programs.answer import AnswerReader, explain_no_answer
 from pytest_super.programs.command import fill, model_name
-from pytest_super.programs.ending import explain_no_answer
 from pytest_super.programs.host_process import HostProgram, host_program
 from pytest_super.programs.mcp_address import mcp_address
 from pytest_super.programs.trial_client import TOKEN, URL

@@ -14,7 +14,7 @@ from pytest_super.errors import TrialEnded
 from pytest_super.kernel.http_requests import HttpRequest, Reply
 from pytest_super.model.protocols.registry import FOLDERS
 from pytest_super.programs import mcp_server
-from pytest_super.programs.mcp_tools import TEXT, TOOLS
+from pytest_super.programs.mcp_server import TEXT, TOOLS
 from pytest_super.store.trajectory import Step, step_to_data
 from pytest_super.trial.model_endpoint import ModelEndpoint
 from pytest_super.trial.model_replies import refusal, reply

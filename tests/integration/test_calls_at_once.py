@@ -17,7 +17,7 @@ from pytest_super.model.caller import Caller
 from pytest_super.model.client import error_of
 from pytest_super.model.completion import ModelError, Usage
 from pytest_super.model.failures import Failure, ModelCallError
-from pytest_super.model.gateway_server import GatewayServer
+from pytest_super.model.gateway import GatewayServer
 from pytest_super.model.named_model import NamedModel
 from pytest_super.model.protocols.common import COMMON
 from pytest_super.model.protocols.protocol import Request

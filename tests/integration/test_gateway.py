@@ -414,16 +414,6 @@ def test_a_stream_whose_gateway_is_gone_fails_and_is_not_asked_for_again(
     assert (len(relayed), len(server.requests)) == (1, 1)
 
 
-def test_a_gateway_whose_socket_somebody_removed_makes_another_and_stays(scripted: ModelSettings) -> None:
-    with opened(scripted) as gateway:
-        model = trial(gateway)
-        assert model.complete(ASK).text == "one"
-        process = (gateway.folder / "pid").read_text()
-        gateway.socket.unlink()
-        assert model.complete(ASK).text == "two"
-        assert (gateway.folder / "pid").read_text() == process
-
-
 def test_a_slow_call_of_a_healthy_gateway_is_waited_for(
     gateway: Gateway, server: OpenAIServer, settings: ModelSettings
 ) -> None:

@@ -17,7 +17,7 @@ from pytest_super import cli
 from pytest_super.kernel.conformance.support import until
 from pytest_super.programs import mcp_server
 from pytest_super.programs.mcp_address import mcp_address
-from pytest_super.programs.mcp_tools import LONGEST, TOOLS
+from pytest_super.programs.mcp_server import LONGEST, TOOLS
 from pytest_super.trial.observation import STILL_RUNNING
 from tests.integration.conftest import SCRIPT, asked_in
 from tests.integration.test_host_command import HostProject

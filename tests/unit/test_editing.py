@@ -165,15 +165,6 @@ def test_what_is_not_found_is_said_with_what_differs_in_spaces_only() -> None:
     )
 
 
-def test_of_several_near_misses_the_first_two_are_shown_and_all_are_counted() -> None:
-    feedback = told(b" x\n  x\n   x\n", "x\n")
-    assert (
-        "```\n x\n```\nThere are 3 places with only such differences. The second one:\n```\n  x\n```"
-        in feedback
-    )
-    assert "```\n   x\n```" not in feedback
-
-
 def test_the_place_where_most_lines_match_is_shown() -> None:
     data = b"a\nb\n\nz\n\na\nb\n\nc\ny\n"
     assert told(data, "a\nb\n\nc\nx\n").endswith("Here are partially matched lines:\n```\na\nb\n\nc\ny\n```")

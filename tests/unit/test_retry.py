@@ -14,8 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pytest_super.model.failures import Failure, ModelCallError
-from pytest_super.model.rate_limit import HEAD_START, RateLimiter
-from pytest_super.model.retry import LONGEST_RETRY_AFTER, MAX_SECONDS, RetryPolicy
+from pytest_super.model.retry import HEAD_START, LONGEST_RETRY_AFTER, MAX_SECONDS, RateLimiter, RetryPolicy
 
 T = TypeVar("T")
 ANSWER = "the answer"

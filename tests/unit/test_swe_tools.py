@@ -12,10 +12,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_super.agents.swe.edit import introduced_error, make_edit, replaced
-from pytest_super.agents.swe.files import LARGEST
-from pytest_super.agents.swe.tools import Editor
-from pytest_super.agents.swe.window import lines_of, window
+from pytest_super.agents.swe.tools import Editor, introduced_error, make_edit, replaced
+from pytest_super.agents.swe.window import LARGEST, lines_of, window
 from pytest_super.store.trajectory import Action
 from tests.unit.folder_kernel import FolderKernel
 
@@ -265,7 +263,7 @@ def test_a_file_is_found_by_its_name(bench: Bench) -> None:
 def test_a_search_that_could_not_end_says_so(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
     bench.file("a", "x")
     with monkeypatch.context() as patched:
-        patched.setattr("pytest_super.agents.swe.search.SEARCH_SECONDS", -1.0)
+        patched.setattr("pytest_super.agents.swe.window.SEARCH_SECONDS", -1.0)
         for content in ("search_dir x", "find_file a"):
             assert "search incomplete" in bench.do(content)
     # One that has found something before its time was over.

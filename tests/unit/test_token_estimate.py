@@ -9,11 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_super.model.prices import Prices
 from pytest_super.model.protocols.protocol import Request
 from pytest_super.model.token_estimate import (
     IMAGE_TOKENS,
     MaxUsage,
+    Prices,
     count_characters,
     estimate_tokens,
     max_usage,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from contextlib import suppress
 
 from pytest_super.model.failures import Failure, ModelCallError
-from pytest_super.model.wait_clock import WaitClock
+from pytest_super.model.ledger import WaitClock
 from pytest_super.testing import FakeClock
 
 LIMITED = ModelCallError(Failure.RATE_LIMITED, "too many requests")

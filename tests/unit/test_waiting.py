@@ -7,7 +7,7 @@ from time import monotonic
 
 import pytest
 
-from pytest_super.model.waiting import Waiting
+from pytest_super.model.client import Waiting
 
 
 def cut(waiting: Waiting) -> None:
