@@ -179,7 +179,9 @@ def own_files(name: str, base: Path, root: Path) -> list[tuple[str, Path]] | Non
     """The files of a user's agent with the names of its modules; None if it is ours, or none are known."""
     kind, _, command = name.partition(":")
     if kind == "host-command":
-        return of_program(command, base, root)
+        named = named_files(command, base)
+        found = [with_imports(files, finder([at]), OwnFiles([root, at])) for files, at in named]
+        return [item for each in found for item in each.items()]
     name = name.partition("==")[0]
     # A name without a colon can be one that a conftest's hook knows, and by chance that of a module.
     is_import = not is_in_image(name) and (":" in name or name in offered_agents().names)
@@ -232,14 +234,6 @@ def files_of_package(name: str, folders: Iterable[Path]) -> Iterator[tuple[str, 
                 yield ".".join([name, *parts]).removesuffix(".__init__"), path
 
 
-def of_program(command: str, base: Path, root: Path) -> list[tuple[str, Path]]:
-    """List the files that a command line names, and what their Python code imports."""
-    found: list[tuple[str, Path]] = []
-    for named, folder in named_files(command, base):
-        found += with_imports(named, finder([folder]), OwnFiles([root, folder])).items()
-    return found
-
-
 def digest_of(files: Iterable[tuple[str, Path]]) -> str:
     return digest(sorted([name, file_digest(path)] for name, path in files))
 
@@ -249,10 +243,7 @@ def is_ours(path: Path) -> bool:
 
 
 def named_files(command: str, base: Path) -> Iterator[tuple[dict[str, Path], Path]]:
-    """Each file and each module of Python (by `-m`) that a command line names, as files by their names.
-
-    With the folder in which Python looks for what it imports.
-    """
+    """The files that a command line names, also by `-m`, and the folder from which they import."""
     try:
         words = shlex.split(command)
     except ValueError:

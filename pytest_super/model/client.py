@@ -170,10 +170,7 @@ class GatewayModel:
         return {**answer, "seconds": answer["seconds"] if answer.get("recorded") else monotonic() - began}
 
     def booked_usage(self, timeout: float) -> Usage | None:
-        """What the trial has used by the gateway's ledger, which includes calls whose client has left.
-
-        Waits up to `timeout` seconds for calls under way. None if no call was made or the gateway is dead.
-        """
+        """What the ledger has booked for the trial once its calls have ended; None if nothing is known."""
         account = self._account(timeout)
         return None if account is None else Usage.from_data(account)
 

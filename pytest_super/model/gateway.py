@@ -145,7 +145,9 @@ class GatewayServer:
         trial, headers = CallingTrial(**asked["trial"]), asked["headers"]
         if asked["route"] is None:
             return await self.caller.usage(trial.name, asked["timeout"])
-        route, given = Route(**asked["route"]), plain(load_request(body))
+        route, given = Route(**asked["route"]), plain(loaded(body))
+        if not isinstance(given, dict):
+            raise invalid("the body", "must be a JSON object")
         if route.is_count:
             return count(route, given)
         return await self._call(trial, route, given, headers, lines)
@@ -189,14 +191,6 @@ def count(route: Route, given: Request) -> Line:
     with reading():
         request, _ = protocol.accepted(given, is_open=False)
     return {"body": protocol.counted(estimate_tokens(request))}
-
-
-def load_request(body: bytes) -> Request:
-    """Raises ModelCallError, INVALID."""
-    given = loaded(body)
-    if not isinstance(given, dict):
-        raise invalid("the body", "must be a JSON object")
-    return given
 
 
 def internal_error(error: Exception) -> ModelCallError:
@@ -245,7 +239,9 @@ def watch_starter(folder: Path, socket: Path) -> threading.Event:
 async def serve(settings: ModelSettings, token: str, socket: Path, starter_is_gone: threading.Event) -> None:
     """Serve until the starter is gone and no client has been connected for some seconds."""
     # It can import litellm, which takes seconds, in which the starter can end.
-    server = GatewayServer(make_caller(settings), token)
+    calls = Path(settings.calls)
+    retry = RetryPolicy(RateLimiter(head_start=HEAD_START), has_answers=lambda: calls.stat().st_size > 0)
+    server = GatewayServer(Caller(settings, make_provider(settings), retry), token)
     await server.listen(socket)
     idle_since = monotonic()
     while monotonic() - idle_since < IDLE_SECONDS:
@@ -271,13 +267,6 @@ def make_provider(settings: ModelSettings) -> ModelProvider:
         # Before the first call, which waits for it.
         threading.Thread(target=import_litellm, daemon=True).start()
     return model
-
-
-def make_caller(settings: ModelSettings) -> Caller:
-    """Raises OSError if calls cannot be booked, SuperError if a script is wrong."""
-    calls = Path(settings.calls)
-    retry = RetryPolicy(RateLimiter(head_start=HEAD_START), has_answers=lambda: calls.stat().st_size > 0)
-    return Caller(settings, make_provider(settings), retry)
 
 
 if __name__ == "__main__":

@@ -64,19 +64,13 @@ def written(known: KnownModel, request: Request) -> Request:
     if "tools" in result and not site.takes_marks:
         result["tools"] = list(map(unmarked, result["tools"]))
     if known.provider == COMMON.provider and known.entry.get("supports_reasoning"):
-        result = for_reasoning(known, result)
+        # Reasoning models know a length by its newer name alone, and many sample in one way.
+        if "max_tokens" in result:
+            result.setdefault("max_completion_tokens", result.pop("max_tokens"))
+        # litellm lists `temperature` for all of them.
+        if "top_p" not in known.supported:
+            result.pop("temperature", None)
     return result | (given.get("extra_body") or {})
-
-
-def for_reasoning(known: KnownModel, request: Request) -> Request:
-    """OpenAI's reasoning models know a length by its newer name alone, and many sample in one way."""
-    result = dict(request)
-    if "max_tokens" in result:
-        result.setdefault("max_completion_tokens", result.pop("max_tokens"))
-    # litellm lists `temperature` for all of them.
-    if "top_p" not in known.supported:
-        result.pop("temperature", None)
-    return result
 
 
 def taken(message: dict[str, Any], site: Site) -> dict[str, Any]:
@@ -97,6 +91,8 @@ def unmarked(value: dict[str, Any]) -> dict[str, Any]:
     return {name: item for name, item in value.items() if name != "cache_control"}
 
 
+# Local servers of models need no key.
+KEYLESS = ("localhost", "127.0.0.1", "::1")
 CONNECT_SECONDS = 60.0
 # In a refusal: OpenAI lets some models answer as a stream to verified organizations alone, and some servers
 # know no `stream_options`.
@@ -130,10 +126,7 @@ class ProviderServer:
         return self._known.provider == protocol.provider and self._spoken.get(protocol.name, True)
 
     async def ask(self, asked: Asked) -> Body:
-        """The whole answer, whose events have been relayed as they came, if it is streamed.
-
-        Raises ModelCallError, and NotSpokenError, once.
-        """
+        """The whole answer; events are relayed as they come. Raises ModelCallError, and NotSpokenError."""
         try:
             return await self._read(asked, is_stream=self._streams)
         except ModelCallError as error:
@@ -197,7 +190,7 @@ class ProviderServer:
         key = self._parameters.get("api_key") or self._known.key or first(site.key_variables)
         extra = self._parameters.get("extra_headers") or {}
         base = self._base(protocol)
-        if not (key or any(map(is_secret_name, extra)) or is_on_this_machine(base)):
+        if not (key or any(map(is_secret_name, extra)) or urlsplit(base).hostname in KEYLESS):
             names = ", ".join(self._known.missing_keys()) or "the variable that litellm reads"
             told = f"its key is missing: set {names} (to any text, if {base} needs none)"
             raise ModelCallError(Failure.FATAL, f"{self._known.model}: {told}")
@@ -207,11 +200,6 @@ class ProviderServer:
         headers.update(passed)
         headers.update(extra)
         return headers
-
-
-def is_on_this_machine(url: str) -> bool:
-    """Whether it is one of a server that needs no key, as local ones of models do."""
-    return urlsplit(url).hostname in ("localhost", "127.0.0.1", "::1")
 
 
 def first(names: tuple[str, ...]) -> str:

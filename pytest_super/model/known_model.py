@@ -155,10 +155,7 @@ class KnownModel:
             return None
 
     async def ask(self, request: Request, timeout: float | None) -> Body:
-        """A whole chat completion, after `timeout` seconds at most.
-
-        `request` has litellm's own parameters, too. Raises ModelCallError.
-        """
+        """A whole chat completion, after `timeout` seconds at most. Raises ModelCallError."""
         # In a thread: meanwhile other calls go on.
         litellm = await asyncio.to_thread(import_litellm)
         sent: list[bool] = []

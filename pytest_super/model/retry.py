@@ -47,10 +47,7 @@ class RateLimiter:
 
     @asynccontextmanager
     async def slot(self) -> AsyncIterator[int]:
-        """Wait for a place among the calls under way and for the end of any pause.
-
-        Yields the number of decreases until now, which `decrease` needs.
-        """
+        """Wait for a place and the end of any pause. Yields the number of decreases, for `decrease`."""
         if self._head_start:
             asyncio.get_running_loop().call_later(self._head_start, self.end_head_start)
         await self._enter()
@@ -94,10 +91,7 @@ class RateLimiter:
             self._changed.set()
 
     def decrease(self, decreases: int) -> None:
-        """Halve the limit after a 429. Call this inside the slot, with the number that the slot yielded.
-
-        A call that began before the last decrease says nothing about the present limit and changes nothing.
-        """
+        """Halve the limit after a 429, unless the call began before the last decrease, by its slot."""
         if decreases != self._decreases:
             return
         self._decreases += 1
@@ -236,10 +230,7 @@ class RetryPolicy:
             self.limiter.decrease(decreases)
 
     def _pause(self, error: ModelCallError, tries: int) -> float:
-        """The seconds before the next attempt. After a 429 every other call pauses as long.
-
-        Infinite if the provider asks for a longer pause than any is: the other calls do not wait for it.
-        """
+        """The seconds before the next attempt; infinite if the provider asks for more than any pause."""
         asked = error.retry_after or 0.0
         if asked > LONGEST_RETRY_AFTER:
             return inf

@@ -96,7 +96,8 @@ def plain_cost(entry: Mapping[str, Any], usage: Mapping[str, Any]) -> float | No
     None if that does not decide it: the entry has other prices that can hold, or `usage`, which is OpenAI's,
     counts something else.
     """
-    counts = counts_in(usage)
+    stated = [field for part in parts_in(usage) for field in part.items()]
+    counts = {name: value for name, value in stated if value and not isinstance(value, dict)}
     prompt, answer = counts.pop("prompt_tokens", 0), counts.pop("completion_tokens", 0)
     counts.pop("total_tokens", None)
     # Some servers state it twice.
@@ -119,12 +120,6 @@ def plain_cost(entry: Mapping[str, Any], usage: Mapping[str, Any]) -> float | No
     if not all(isinstance(price, int | float) and tokens > 0 for price, tokens in priced):
         return None
     return float(sum(price * tokens for price, tokens in priced))
-
-
-def counts_in(usage: Mapping[str, Any]) -> dict[str, Any]:
-    """All that is stated and not zero, without the groups."""
-    stated = [field for part in parts_in(usage) for field in part.items()]
-    return {name: value for name, value in stated if value and not isinstance(value, dict)}
 
 
 def stated_cost(usage: Mapping[str, Any]) -> float | None:

@@ -170,10 +170,7 @@ def ask_for_answer(trial: Trial, message: str, reader: AnswerReader) -> None:
 
 
 def answers_in(message: str) -> Iterator[Any]:
-    """The JSON values that can be the answer of a message, the best first.
-
-    It is the whole text, the last fenced block that is JSON, or the last JSON object (else array) within.
-    """
+    """The JSON values of a message: all of it, its last block, then objects and arrays from the last on."""
     blocks = [match[1] for match in _BLOCK.finditer(message)]
     for text in (message, *reversed(blocks)):
         try:

@@ -24,10 +24,7 @@ ENVIRONMENT = {"PYTHONUNBUFFERED": "1"}
 
 
 class CommandAgent:
-    """Runs a command line in the sandbox's shell, in the kernel's current directory.
-
-    It needs a shell because many agents take the task as an argument: `agent --task "$(cat {query_file})"`.
-    """
+    """Runs a command line in the sandbox's shell, in the kernel's current directory."""
 
     def __init__(self, command: str) -> None:
         """`command`: a line for `sh` with the placeholders {query_file}, {answer_file}, {workdir}, {model}.

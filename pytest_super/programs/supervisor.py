@@ -28,10 +28,7 @@ SIGNALS = (signal.SIGINT, signal.SIGPIPE, signal.SIGTERM, signal.SIGHUP, signal.
 
 
 def main(command: str, folder: str, reports: int) -> None:
-    """Run `command` by the host's `sh` in the current directory, with our outputs and empty input.
-
-    Reports to the descriptor `reports`. Removes `folder` at the end.
-    """
+    """Run `command` by the host's `sh`, report to the descriptor `reports`, and remove `folder`."""
     # The program can have stopped us: then our parent's end wakes us to end everything.
     host().become_supervisor()
     # We end only with our input, because nobody else would kill the program's processes.

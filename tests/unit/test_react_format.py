@@ -311,15 +311,3 @@ def test_an_edit_is_read_as_it_was_written(path: str, before: list[str], after: 
 def test_an_edit_that_is_not_whole_is_refused(content: str, why: str) -> None:
     with pytest.raises(FormatError, match=why):
         parse_edit(content)
-
-
-@given(
-    st.text()
-    | st.lists(st.sampled_from(["a", "\n", "<<<BEFORE_EDIT>>>", "<<<AFTER_EDIT>>>", " "])).map("".join)
-)
-def test_no_edit_is_read_from_a_content_without_both_marks(content: str) -> None:
-    try:
-        parse_edit(content)
-    except FormatError:
-        return
-    assert content.index("<<<BEFORE_EDIT>>>") < content.rindex("<<<AFTER_EDIT>>>")

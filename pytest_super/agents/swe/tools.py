@@ -62,10 +62,7 @@ class LineEdit:
 
 
 def make_edit(span: str, text: Sequence[str], total: int) -> LineEdit:
-    """The edit of `edit <span>` in a file with `total` lines; an empty file counts as one empty line.
-
-    Raises ToolRefused.
-    """
+    """The edit of `edit <span>` in a file with so many lines; an empty one has one. Raises ToolRefused."""
     numbers = re.fullmatch(r"(\d{1,9})\s*:\s*(\d{1,9})", span)
     if numbers is None:
         raise ToolRefused(
@@ -114,13 +111,15 @@ def refusal(
     error: SyntaxError, path: str, lines: Sequence[bytes], result: Sequence[bytes], edit: LineEdit
 ) -> str:
     """The reason of the refusal, the code as it would be after the edit, and the code as it is."""
+    # The sandbox's Python can be newer and accept more.
+    version = f"{sys.version_info.major}.{sys.version_info.minor}"
     above, old, new = edit.first - 1, edit.last - edit.first + 1, len(edit.text)
     return f"""\
 Your proposed edit has introduced new syntax error(s). \
 Please read this error message carefully and then retry editing the file.
 
 ERRORS:
-{error_line(error)}
+- E999 {type(error).__name__}: {error.msg} (line {error.lineno}, as Python {version} reads it)
 
 This is how your edit would have looked if applied
 {RULE}
@@ -151,21 +150,11 @@ def introduced_error(before: bytes, after: bytes, first: int, last: int) -> Synt
 
 
 def syntax_error(source: bytes) -> SyntaxError | None:
-    """The error of this Python's compiler.
-
-    None if there is none, or if the source is too large or takes too long to check. Raises
-    InfrastructureError.
-    """
+    """The error of this Python's compiler, None also for a source that cannot be checked within limits."""
     try:
         return compile_error("<edited>", source) if len(source) <= CHECKED_BYTES else None
     except SourceError:
         return None
-
-
-def error_line(error: SyntaxError) -> str:
-    """The error in the form of linters. The sandbox's Python can be newer and accept more."""
-    version = f"{sys.version_info.major}.{sys.version_info.minor}"
-    return f"- E999 {type(error).__name__}: {error.msg} (line {error.lineno}, as Python {version} reads it)"
 
 
 # Lines shown above the requested line.
@@ -174,10 +163,7 @@ ABOVE_GOAL = WINDOW // 6
 
 @dataclass(kw_only=True)
 class Editor:
-    """The open file and the lines of it that are shown. A failed command changes neither.
-
-    The exception is a `create` of an existing file, which opens it, as in the published runs.
-    """
+    """The open file and the lines shown. A failed command changes neither, but `create` opens what exists."""
 
     path: str | None = None
     center: int = WINDOW // 2

@@ -75,10 +75,7 @@ def edit_file(files: SandboxFiles, path: str, before: str, after: str) -> tuple[
 
 
 def whole_lines(files: SandboxFiles, path: str, before: str, after: str) -> tuple[str, str]:
-    """The `before` and `after` of the same edit in whole lines, as agents write edits.
-
-    Returns them as they are if they cannot be written so, or if the edit cannot be made.
-    """
+    """The same edit in whole lines, as agents write edits, or as it is if that is not possible."""
     try:
         data = files.read(path, LARGEST)
         return lines_around(data, before, after)
