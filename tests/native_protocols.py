@@ -14,6 +14,8 @@ import re
 from collections.abc import Callable, Iterator
 from typing import Any
 
+from pytest_super.model.protocols.messages import Messages
+
 DONE = "data: [DONE]\n\n"
 PATHS = ("/v1/responses", "/v1/messages")
 
@@ -25,35 +27,13 @@ def events(path: str, given: dict[str, Any], model: str) -> Iterator[dict[str, A
 
 def whole(path: str, given: dict[str, Any], model: str) -> dict[str, Any]:
     """The answer to a request without `stream`."""
-    *_, last = events(path, given, model)
     if path.endswith("responses"):
+        *_, last = events(path, given, model)
         response: dict[str, Any] = last["response"]
         return response
-    usage = given.get("usage", {"prompt_tokens": 20, "completion_tokens": 3})
-    cached = usage.get("cached_tokens", 0)
-    content: list[dict[str, Any]] = []
-    if thought := given.get("reasoning_content"):
-        content.append({"type": "thinking", "thinking": thought, "signature": "s"})
-    if given.get("text"):
-        content.append({"type": "text", "text": given["text"]})
-    for call in given.get("tool_calls", []):
-        function = call["function"]
-        used = {"id": call["id"], "name": function["name"], "input": json.loads(function["arguments"])}
-        content.append({"type": "tool_use", **used})
-    return {
-        "id": "msg_1",
-        "type": "message",
-        "role": "assistant",
-        "model": model,
-        "content": content,
-        "stop_reason": "tool_use" if given.get("tool_calls") else "end_turn",
-        "stop_sequence": None,
-        "usage": {
-            "input_tokens": usage["prompt_tokens"] - cached,
-            "cache_read_input_tokens": cached,
-            "output_tokens": usage["completion_tokens"],
-        },
-    }
+    body = Messages().whole(list(messages_events(given, model)))
+    assert body is not None
+    return body
 
 
 def responses_events(given: dict[str, Any], model: str) -> Iterator[dict[str, Any]]:

@@ -73,10 +73,7 @@ def run_to_end(trial: Trial, cell: str) -> Step:
 
 
 def first_failure(steps: Sequence[Step], first: int = 1) -> str | None:
-    """A message about the first cell of the solution that failed, or None.
-
-    `first` is the number of the first one of these.
-    """
+    """A message about the first cell that failed, or None; `first` is the number of the first step."""
     for number, step in enumerate(steps, start=first):
         if step.outcome != Outcome.OK:
             error = error_of(step)

@@ -2,18 +2,152 @@
 
 from __future__ import annotations
 
+import ast
 import importlib
+import importlib.util
 import shlex
-from collections.abc import Iterable, Iterator, Mapping
+import sys
+import sysconfig
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from fnmatch import fnmatch
-from functools import lru_cache
+from functools import cache, lru_cache
+from importlib.machinery import (
+    EXTENSION_SUFFIXES,
+    SOURCE_SUFFIXES,
+    ExtensionFileLoader,
+    FileFinder,
+    ModuleSpec,
+    SourceFileLoader,
+)
 from itertools import pairwise
 from pathlib import Path
 
-from pytest_super.agents.imports import OwnFiles, files_of_modules, finder, with_imports
 from pytest_super.agents.registry import BUILT_IN, offered_agents
 from pytest_super.digests import digest, file_digest, files_of, source_of
 from pytest_super.tasks.task import TASK_SUFFIX
+
+Find = Callable[[str], ModuleSpec | None]
+"""Finds a module by its name."""
+
+LOADERS = ((SourceFileLoader, SOURCE_SUFFIXES), (ExtensionFileLoader, EXTENSION_SUFFIXES))
+# Functions that import the module that their first argument names.
+IMPORTING = ("import_module", "__import__")
+INSTALLED = {"site-packages", "dist-packages"}
+
+
+def with_imports(start: Mapping[str, Path], find: Find, is_own: Callable[[Path], bool]) -> dict[str, Path]:
+    """The given files and the own ones that they import, at any depth, by the names of their modules."""
+    found, todo = dict(start), list(start)
+    while todo:
+        name = todo.pop()
+        for module, file in files_of_modules(names_in(name, found[name]), find):
+            if module not in found and is_own(file):
+                found[module] = file
+                todo.append(module)
+    return found
+
+
+def names_in(module: str, file: Path) -> Iterator[str]:
+    """The names that a module's code imports; some can be attributes of modules. None if it is no Python."""
+    if file.suffix not in SOURCE_SUFFIXES:
+        return
+    try:
+        tree = ast.parse(file.read_bytes())
+    except (OSError, SyntaxError, ValueError, RecursionError, MemoryError):
+        return
+    package = module if file.stem == "__init__" else module.rpartition(".")[0]
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            yield from names_from(node, package)
+        elif isinstance(node, ast.Call):
+            yield from name_of_call(node)
+
+
+def names_from(node: ast.ImportFrom, package: str) -> Iterator[str]:
+    parts = package.split(".")
+    above = parts[: len(parts) - node.level + 1] if node.level else []
+    base = ".".join([*above, *filter(None, [node.module])])
+    yield base
+    yield from (f"{base}.{alias.name}" for alias in node.names)
+
+
+def name_of_call(node: ast.Call) -> Iterator[str]:
+    called = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
+    if called in IMPORTING and node.args and isinstance(node.args[0], ast.Constant):
+        yield str(node.args[0].value)
+
+
+def files_of_modules(names: Iterable[str], find: Find) -> Iterator[tuple[str, Path]]:
+    """The modules of these names and the packages around them, each with its file."""
+    for name in dict.fromkeys(names):
+        parts = name.split(".")
+        for length in range(1, len(parts) + 1):
+            prefix = ".".join(parts[:length])
+            if (spec := find(prefix)) is None:
+                break
+            # A namespace package has no file.
+            if spec.has_location and spec.origin:
+                yield prefix, Path(spec.origin)
+
+
+def finder(folders: Iterable[Path] | None = None) -> Find:
+    """Finds modules where this process does, or else in some folders."""
+
+    @cache
+    def find(name: str) -> ModuleSpec | None:
+        package, _, last = name.rpartition(".")
+        if package:
+            around = find(package)
+            return in_folders(last, (around and around.submodule_search_locations) or ())
+        return in_process(last) if folders is None else in_folders(last, map(str, folders))
+
+    return find
+
+
+def in_process(name: str) -> ModuleSpec | None:
+    """A top-level module, for which nothing is imported."""
+    try:
+        return importlib.util.find_spec(name)
+    # Such as `__main__`, and what a finder of another package raises.
+    except (ImportError, ValueError, AttributeError):
+        return None
+
+
+def in_folders(name: str, folders: Iterable[str]) -> ModuleSpec | None:
+    """The module of the first folder that has it; without one, the namespace package of all of them."""
+    found = [spec for folder in folders if (spec := FileFinder(folder, *LOADERS).find_spec(name))]
+    for spec in found:
+        if spec.loader is not None:
+            return spec
+    if not found:
+        return None
+    namespace = ModuleSpec(name, None, is_package=True)
+    namespace.submodule_search_locations = [
+        folder for spec in found for folder in spec.submodule_search_locations or ()
+    ]
+    return namespace
+
+
+class OwnFiles:
+    """Whether a file is a user's own: below one of some folders, and not installed."""
+
+    def __init__(self, folders: Iterable[Path]) -> None:
+        self._folders = {path for folder in folders for path in (folder.absolute(), folder.resolve())}
+        around = {Path(sysconfig.get_path(name)) for name in ("stdlib", "platstdlib")}
+        if sys.prefix != sys.base_prefix:
+            around.add(Path(sys.prefix))
+        # Somebody can keep a project in the folder of its virtual environment.
+        self._installed = [
+            one for one in around if not any(folder.is_relative_to(one) for folder in self._folders)
+        ]
+
+    def __call__(self, file: Path) -> bool:
+        if any(file.is_relative_to(folder) for folder in self._installed) or INSTALLED & {*file.parts}:
+            return False
+        return any(one.is_relative_to(folder) for one in (file, file.resolve()) for folder in self._folders)
+
 
 PACKAGE = "pytest_super"
 # Bytes of a text; larger files are data of another kind.
@@ -45,7 +179,9 @@ def own_files(name: str, base: Path, root: Path) -> list[tuple[str, Path]] | Non
     """The files of a user's agent with the names of its modules; None if it is ours, or none are known."""
     kind, _, command = name.partition(":")
     if kind == "host-command":
-        return of_program(command, base, root)
+        named = named_files(command, base)
+        found = [with_imports(files, finder([at]), OwnFiles([root, at])) for files, at in named]
+        return [item for each in found for item in each.items()]
     name = name.partition("==")[0]
     # A name without a colon can be one that a conftest's hook knows, and by chance that of a module.
     is_import = not is_in_image(name) and (":" in name or name in offered_agents().names)
@@ -98,14 +234,6 @@ def files_of_package(name: str, folders: Iterable[Path]) -> Iterator[tuple[str, 
                 yield ".".join([name, *parts]).removesuffix(".__init__"), path
 
 
-def of_program(command: str, base: Path, root: Path) -> list[tuple[str, Path]]:
-    """List the files that a command line names, and what their Python code imports."""
-    found: list[tuple[str, Path]] = []
-    for named, folder in named_files(command, base):
-        found += with_imports(named, finder([folder]), OwnFiles([root, folder])).items()
-    return found
-
-
 def digest_of(files: Iterable[tuple[str, Path]]) -> str:
     return digest(sorted([name, file_digest(path)] for name, path in files))
 
@@ -115,10 +243,7 @@ def is_ours(path: Path) -> bool:
 
 
 def named_files(command: str, base: Path) -> Iterator[tuple[dict[str, Path], Path]]:
-    """Each file and each module of Python (by `-m`) that a command line names, as files by their names.
-
-    With the folder in which Python looks for what it imports.
-    """
+    """The files that a command line names, also by `-m`, and the folder from which they import."""
     try:
         words = shlex.split(command)
     except ValueError:

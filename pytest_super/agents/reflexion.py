@@ -19,10 +19,7 @@ if TYPE_CHECKING:
 
 
 class Reflecting:
-    """Runs an agent with a plan that the model makes from the steps of the failed attempt.
-
-    The plan is appended to the query, so that it works with any agent. The new attempt pays for the call.
-    """
+    """Runs an agent whose query ends with the model's plan, made from the steps of the failed attempt."""
 
     def __init__(self, agent: Agent, failed: Sequence[Step]) -> None:
         self.agent = agent
@@ -37,10 +34,7 @@ class Reflecting:
 
 
 def make_plan(trial: Trial, failed: Sequence[Step]) -> str:
-    """The model's plan, or "" if it makes none. Ends the trial as `Trial.complete` does.
-
-    When the attempt does not fit into the model's context window, only its later steps are shown.
-    """
+    """The model's plan, or "" if it makes none, from as many of the last steps as fit into its window."""
     while True:
         try:
             return parse_plan(trial.try_to_complete(messages(trial.task, failed), **DECODING).text)

@@ -230,11 +230,7 @@ class Caller:
             raise ModelCallError(Failure.FATAL, NO_PRICE.format(model=model))
 
     def _record_request(self, call: ModelCall) -> ModelCallError | None:
-        """Write the call into its trial's record, and take a recorded answer for it if there is one.
-
-        Returns the failure if a recorded answer is needed and there is none. Raises ModelCallError if the
-        record cannot be used.
-        """
+        """Write the call and take its recorded answer. Returns the failure if it needs one and has none."""
         if self.recorded is None:
             return None
         parts = list(parts_of(call.asked.protocol, call.asked.request))
@@ -257,10 +253,7 @@ class Caller:
 
 
 async def to_its_end(work: Coroutine[Any, Any, T], cancelled: Callable[[], None]) -> T:
-    """The result of `work`, which a cancellation does not stop: it waits until `work` has ended.
-
-    `cancelled` is called at once.
-    """
+    """The result of `work`, which a cancellation does not stop; `cancelled` is then called at once."""
     task = asyncio.ensure_future(work)
     try:
         return await asyncio.shield(task)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict, replace
 from math import inf
 from time import monotonic
@@ -22,11 +23,48 @@ from pytest_super.model.failures import Failure
 from pytest_super.model.protocols.common import COMMON
 from pytest_super.model.protocols.route import Route
 from pytest_super.model.settings import CallingTrial
-from pytest_super.model.waiting import Waiting
 from pytest_super.model.wire import EVENTS, WAITS, Line
 
 if TYPE_CHECKING:
     from pytest_super.model.relay import AnyGateway
+
+
+class Waiting:
+    """The calls of one trial, made from any thread."""
+
+    def __init__(self, seconds_left: Callable[[], float]) -> None:
+        """`seconds_left` until the trial's limit of time, negative after it."""
+        self.longest = 0.0
+        """Seconds of the longest call that was answered, without its pauses."""
+        self.paused = 0.0
+        """Seconds for which the calls had paused until the last answer, by the gateway's clock."""
+        self._seconds_left = seconds_left
+        self._under_way: dict[object, float] = {}
+        self._cut = 0.0
+
+    @contextmanager
+    def call(self) -> Iterator[None]:
+        """Marks one call. An exception in the block means that no answer came."""
+        key, began, paused = object(), monotonic(), self.paused
+        self._under_way[key] = began
+        try:
+            yield
+            self.longest = max(self.longest, monotonic() - began - (self.paused - paused))
+        except BaseException:
+            # A call that ended before the limit, because its client left, says nothing about the limit.
+            if round(self._seconds_left(), 3) <= 0:
+                self._cut = max(self._cut, self._waited(began))
+            raise
+        finally:
+            del self._under_way[key]
+
+    def at_limit(self) -> float:
+        """Seconds for which the longest unanswered call had waited when the limit was reached; 0 for none."""
+        return max([self._cut, *map(self._waited, list(self._under_way.values()))])
+
+    def _waited(self, began: float) -> float:
+        return max(0.0, monotonic() - began + min(0.0, self._seconds_left()))
+
 
 # Seconds. All retries of a call take less; one that waits longer for the rate limit of others is given up.
 LONGEST_CALL = 3600.0
@@ -132,10 +170,7 @@ class GatewayModel:
         return {**answer, "seconds": answer["seconds"] if answer.get("recorded") else monotonic() - began}
 
     def booked_usage(self, timeout: float) -> Usage | None:
-        """What the trial has used by the gateway's ledger, which includes calls whose client has left.
-
-        Waits up to `timeout` seconds for calls under way. None if no call was made or the gateway is dead.
-        """
+        """What the ledger has booked for the trial once its calls have ended; None if nothing is known."""
         account = self._account(timeout)
         return None if account is None else Usage.from_data(account)
 

@@ -109,7 +109,4 @@ class Model(Protocol):
     """What a trial asks."""
 
     def complete(self, messages: Sequence[Message], **parameters: Any) -> Completion:
-        """The model's answer; `parameters` are those of OpenAI's chat completions.
-
-        Raises BudgetSpentError, FilteredError, ModelError.
-        """
+        """The answer to a chat completion. Raises BudgetSpentError, FilteredError, ModelError."""

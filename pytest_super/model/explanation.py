@@ -59,10 +59,7 @@ STATUSES = {
 def denied(
     model: str, response: httpx.Response, text: str, secrets: Iterable[str], otherwise: Failure | None = None
 ) -> ModelCallError:
-    """The failure of a call that a provider answered with an HTTP error, whose body is `text`.
-
-    `otherwise` is what a denial means that has no code.
-    """
+    """The failure of a call that got an HTTP error with the body `text`; `otherwise` if no code says more."""
     body, status = loaded(text), response.status_code
     failure = classify(status, codes_in(body))
     if "location" in response.headers:

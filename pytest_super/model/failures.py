@@ -102,10 +102,7 @@ def error_data(error: BudgetSpentError | ModelCallError) -> dict[str, str]:
 
 
 def classify(status: int, codes: Set[str] = frozenset()) -> Failure:
-    """The meaning of a response with this HTTP status; the module's docstring has the policy.
-
-    `codes` are those of the errors in it, in lower case.
-    """
+    """The meaning of a response with this HTTP status and these codes of errors, in lower case."""
     if status >= 500 or status in TRANSIENT_STATUS:
         return Failure.TRANSIENT
     # Before 429, with which providers also refuse an account without credit.

@@ -8,22 +8,198 @@ every client keeps a connection open.
 from __future__ import annotations
 
 import asyncio
+import hmac
 import json
 import os
 import shutil
 import sys
 import threading
-from contextlib import suppress
+import traceback
+from collections.abc import Mapping
+from math import inf
 from pathlib import Path
 from time import monotonic
+from typing import Any
 
+from pytest_super.json_values import loaded, plain
 from pytest_super.kernel.inside.supervision import refuse_tracers
 from pytest_super.model.caller import Caller
-from pytest_super.model.gateway_server import GatewayServer
-from pytest_super.model.provider import ModelProvider, NoModel
-from pytest_super.model.rate_limit import HEAD_START, RateLimiter
-from pytest_super.model.retry import RetryPolicy
-from pytest_super.model.settings import SCRIPTED, ModelSettings
+from pytest_super.model.completion import BudgetSpentError
+from pytest_super.model.failures import Failure, ModelCallError, error_data
+from pytest_super.model.protocols.exchange import exchange
+from pytest_super.model.protocols.protocol import Event, Request, headers_for, invalid, reading
+from pytest_super.model.protocols.registry import ROUTES
+from pytest_super.model.protocols.route import Route
+from pytest_super.model.provider import Asked, ModelProvider, NoModel
+from pytest_super.model.retry import HEAD_START, RateLimiter, RetryPolicy
+from pytest_super.model.settings import SCRIPTED, CallingTrial, ModelSettings
+from pytest_super.model.token_estimate import estimate_tokens
+from pytest_super.model.wire import EVENTS, LAST, WAITS, Line, token_line
+from pytest_super.store.json_lines import to_line
+
+# Connections not accepted yet, when a program in each of many workers asks at once.
+BACKLOG = 4096
+# Bytes of a request's line.
+LONGEST_LINE = 2**20
+# Events that come within this time go on together. Each piece takes two milliseconds of processor time on its
+# way into a sandbox, and models send up to a hundred events a second.
+GATHER_SECONDS = 0.1
+
+
+class AnswerLines:
+    """The lines of one answer.
+
+    Nothing here waits until the client has read them: one that does not read must not hold the place of its
+    call among those that run at once.
+    """
+
+    def __init__(self, writer: asyncio.StreamWriter) -> None:
+        self._writer = writer
+        self._loop = asyncio.get_running_loop()
+        self._gathered = ""
+        self._relayed_at = -inf
+        self.has_events = False
+
+    def write(self, line: str) -> None:
+        """Does nothing when the client has left: its answer is booked all the same."""
+        if not self._writer.is_closing():
+            self._writer.write(line.encode())
+
+    def relay(self, events: str) -> None:
+        """Send events, soon."""
+        if not events:
+            return
+        self.has_events = True
+        if not self._gathered:
+            self._loop.call_at(self._relayed_at + GATHER_SECONDS, self._flush)
+        self._gathered += events
+
+    def end(self, line: str) -> None:
+        self._flush()
+        self.write(line)
+
+    def _flush(self) -> None:
+        if self._gathered:
+            self.write(to_line({EVENTS: self._gathered}))
+            self._gathered, self._relayed_at = "", self._loop.time()
+
+
+class GatewayServer:
+    """Answers clients that know the token. Belongs to one event loop."""
+
+    def __init__(self, caller: Caller, token: str) -> None:
+        self.caller = caller
+        self.connections = 0
+        self._token_line = token_line(token)
+
+    async def listen(self, socket: Path) -> asyncio.Server:
+        return await asyncio.start_unix_server(self._serve, socket, limit=LONGEST_LINE, backlog=BACKLOG)
+
+    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self.connections += 1
+        try:
+            # Strangers get nothing: code in a local sandbox can connect to the socket, too.
+            if hmac.compare_digest(await reader.readline(), self._token_line):
+                await self._serve_client(reader, AnswerLines(writer))
+            writer.close()
+            await writer.wait_closed()
+        # A client has left in the middle, or a stranger's line has no end.
+        except (OSError, ValueError, asyncio.IncompleteReadError):
+            writer.close()
+        finally:
+            self.connections -= 1
+
+    async def _serve_client(self, reader: asyncio.StreamReader, lines: AnswerLines) -> None:
+        """Answer, with signs of life before, until the client leaves: it sends nothing else."""
+        asked = json.loads(await reader.readline())
+        body = await reader.readexactly(asked["size"])
+        answer = asyncio.ensure_future(self._answer(asked, body, lines))
+        leaving = asyncio.ensure_future(reader.read())
+        done: set[asyncio.Future[Any]] = set()
+        while not done:
+            done, _ = await asyncio.wait(
+                {answer, leaving}, timeout=asked["sign_of_life"], return_when=asyncio.FIRST_COMPLETED
+            )
+            if not done:
+                lines.write(to_line({WAITS: self.caller.waits_for(asked["trial"]["name"])}))
+        if answer in done:
+            lines.end(answer.result())
+        answer.cancel()
+        leaving.cancel()
+
+    async def _answer(self, asked: Line, body: bytes, lines: AnswerLines) -> str:
+        """The last line."""
+        try:
+            return to_line({LAST: await self._result(asked, body, lines)})
+        except (BudgetSpentError, ModelCallError) as error:
+            failure = error
+        # `plain` and the JSON writer are recursive.
+        except RecursionError:
+            failure = invalid("the request", "is nested too deeply")
+        except Exception as error:
+            failure = internal_error(error)
+        return to_line({LAST: {"error": error_data(failure)}})
+
+    async def _result(self, asked: Line, body: bytes, lines: AnswerLines) -> Line:
+        # Not validated: only our own clients write the line, since programs choose only the body.
+        trial, headers = CallingTrial(**asked["trial"]), asked["headers"]
+        if asked["route"] is None:
+            return await self.caller.usage(trial.name, asked["timeout"])
+        route, given = Route(**asked["route"]), plain(loaded(body))
+        if not isinstance(given, dict):
+            raise invalid("the body", "must be a JSON object")
+        if route.is_count:
+            return count(route, given)
+        return await self._call(trial, route, given, headers, lines)
+
+    async def _call(
+        self,
+        trial: CallingTrial,
+        route: Route,
+        given: Request,
+        headers: Mapping[str, str],
+        lines: AnswerLines,
+    ) -> Line:
+        """The facts of an answer, and its body if that has not gone as events."""
+        protocol = ROUTES[route]
+        with reading():
+            request, removed = protocol.accepted(given, is_open=trial.is_open)
+            chat = protocol.to_chat(request)
+        is_stream = route.wants_stream(given)
+
+        async def relay(events: list[Event]) -> None:
+            self.caller.retry.limiter.end_head_start()
+            lines.relay("".join(protocol.relayed(event, given) for event in events))
+
+        passed = headers_for(protocol, headers)
+        asked = Asked(protocol, request, chat, headers=passed, relay=relay if is_stream else None)
+        answer = await self.caller.complete(trial, asked)
+        waited = self.caller.ledger.account(trial.name).waiting.seconds
+        facts = {**answer.facts(), "removed": removed, "waited_seconds": waited}
+        if trial.is_program:
+            facts["exchange"] = exchange(chat["messages"], protocol.said(answer.body, request))
+        if not is_stream:
+            return {**facts, "body": answer.body}
+        missing = [protocol.relayed_end] if lines.has_events else protocol.events(answer.body, given)
+        lines.relay("".join(missing))
+        return facts
+
+
+def count(route: Route, given: Request) -> Line:
+    """The answer to a request for its number of tokens: an estimate."""
+    protocol = ROUTES[route]
+    with reading():
+        request, _ = protocol.accepted(given, is_open=False)
+    return {"body": protocol.counted(estimate_tokens(request))}
+
+
+def internal_error(error: Exception) -> ModelCallError:
+    """A proper answer. A client takes a broken one for a dead gateway and would pay for the call again."""
+    traceback.print_exception(error)
+    # An OSError is a full disk, which every call would meet. Anything else can come from this one request.
+    failure = Failure.FATAL if isinstance(error, OSError) else Failure.TRANSIENT
+    return ModelCallError(failure, f"the model gateway failed: {error!r}")
+
 
 IDLE_SECONDS = 3.0
 
@@ -63,26 +239,15 @@ def watch_starter(folder: Path, socket: Path) -> threading.Event:
 async def serve(settings: ModelSettings, token: str, socket: Path, starter_is_gone: threading.Event) -> None:
     """Serve until the starter is gone and no client has been connected for some seconds."""
     # It can import litellm, which takes seconds, in which the starter can end.
-    server = GatewayServer(make_caller(settings), token)
+    calls = Path(settings.calls)
+    retry = RetryPolicy(RateLimiter(head_start=HEAD_START), has_answers=lambda: calls.stat().st_size > 0)
+    server = GatewayServer(Caller(settings, make_provider(settings), retry), token)
     await server.listen(socket)
     idle_since = monotonic()
     while monotonic() - idle_since < IDLE_SECONDS:
         await asyncio.sleep(0.2)
-        # The folder can disappear meanwhile.
-        with suppress(OSError):
-            if is_cut_off(socket):
-                await server.listen(socket)
         if not starter_is_gone.is_set() or server.connections:
             idle_since = monotonic()
-
-
-def is_cut_off(socket: Path) -> bool:
-    """Whether somebody, such as a cleaner of temporary files, has removed the socket, and it alone.
-
-    If the whole folder is gone, clients start another gateway, which has its id there.
-    """
-    pid = socket.with_name("pid")
-    return not socket.exists() and pid.exists() and pid.read_text() == str(os.getpid())
 
 
 def make_provider(settings: ModelSettings) -> ModelProvider:
@@ -102,13 +267,6 @@ def make_provider(settings: ModelSettings) -> ModelProvider:
         # Before the first call, which waits for it.
         threading.Thread(target=import_litellm, daemon=True).start()
     return model
-
-
-def make_caller(settings: ModelSettings) -> Caller:
-    """Raises OSError if calls cannot be booked, SuperError if a script is wrong."""
-    calls = Path(settings.calls)
-    retry = RetryPolicy(RateLimiter(head_start=HEAD_START), has_answers=lambda: calls.stat().st_size > 0)
-    return Caller(settings, make_provider(settings), retry)
 
 
 if __name__ == "__main__":

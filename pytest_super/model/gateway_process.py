@@ -32,10 +32,7 @@ LONGEST_FOLDER = 50
 
 
 class Gateway:
-    """The connection of one process to the gateway of its run; all processes in one place share the gateway.
-
-    `start` returns at once, so that the gateway starts while the first sandbox does.
-    """
+    """The connection of one process to the gateway of its run, which all processes in one place share."""
 
     def __init__(
         self, run_id: str, settings: ModelSettings, token: str, *, longest_silence: float = LONGEST_SILENCE
@@ -250,10 +247,7 @@ def private_folder(run_id: str) -> Path:
 
 
 def spawn(command: list[str], stdin: int, lock: int, log: Path) -> None:
-    """Start a process that holds the lock as long as it lives, from its first moment.
-
-    It gets its own session, so that Ctrl-C does not end it before the trials.
-    """
+    """Start a process that holds the lock as long as it lives. Ctrl-C does not end its session."""
     actions = [
         (os.POSIX_SPAWN_DUP2, stdin, 0),
         (os.POSIX_SPAWN_OPEN, 1, str(log), os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600),

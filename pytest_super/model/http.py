@@ -17,16 +17,82 @@ import httpx
 
 from pytest_super.model.explanation import NOWHERE_STATUS, denied, is_no_model_api
 from pytest_super.model.failures import Failure, ModelCallError
-from pytest_super.model.like_openai import LIKE_OPENAI, written
 from pytest_super.model.protocols.common import COMMON
-from pytest_super.model.protocols.protocol import Body, Event, Site, WireProtocol
+from pytest_super.model.protocols.protocol import Body, Event, Request, Site, WireProtocol, text_of
 from pytest_super.model.provider import Asked
 from pytest_super.model.streamed_answer import NotSpokenError, Relaying, events_of, limited_bytes, read_answer
+from pytest_super.model.token_estimate import prices_in
 from pytest_super.redaction import is_secret_name, secrets_in
 
 if TYPE_CHECKING:
     from pytest_super.model.known_model import KnownModel
 
+
+OPENROUTER = Site(
+    base_url="https://openrouter.ai/api/v1",
+    base_variables=("OPENROUTER_API_BASE",),
+    key_variables=("OPENROUTER_API_KEY", "OR_API_KEY"),
+    takes_parts=True,
+    takes_marks=True,
+)
+# Of most, litellm knows the address and the key.
+OTHERS = "dashscope deepseek github groq hosted_vllm lm_studio moonshot nebius sambanova together_ai xai zai"
+LIKE_OPENAI = {
+    **dict.fromkeys(OTHERS.split(), Site()),
+    **dict.fromkeys((COMMON.provider, "custom_openai"), COMMON.site),
+    "openrouter": OPENROUTER,
+    "litellm_proxy": Site(takes_parts=True, takes_marks=True),
+}
+# litellm's parameters, which the user can state: they are about the call, and no server knows them.
+ABOUT_THE_CALL = """
+    additional_drop_params allowed_openai_params api_base api_key api_version base_model base_url
+    custom_llm_provider drop_params extra_body extra_headers headers max_retries num_retries ssl_verify
+    timeout request_timeout
+"""
+
+
+def written(known: KnownModel, request: Request) -> Request:
+    """The request with the parameters that the model takes. `request` has the user's, too."""
+    site = LIKE_OPENAI[known.provider]
+    given = {name: value for name, value in request.items() if value is not None}
+    supported = known.supported | set(given.get("allowed_openai_params") or ())
+    unknown = {*ABOUT_THE_CALL.split(), *prices_in(given), *(given.get("additional_drop_params") or ())}
+    # An empty list says that nothing is known.
+    unknown |= COMMON.fields - supported - {"messages"} if supported else set()
+    result = {name: value for name, value in given.items() if name not in unknown}
+    result["messages"] = [taken(message, site) for message in given["messages"]]
+    if "tools" in result and not site.takes_marks:
+        result["tools"] = list(map(unmarked, result["tools"]))
+    if known.provider == COMMON.provider and known.entry.get("supports_reasoning"):
+        # Reasoning models know a length by its newer name alone, and many sample in one way.
+        if "max_tokens" in result:
+            result.setdefault("max_completion_tokens", result.pop("max_tokens"))
+        # litellm lists `temperature` for all of them.
+        if "top_p" not in known.supported:
+            result.pop("temperature", None)
+    return result | (given.get("extra_body") or {})
+
+
+def taken(message: dict[str, Any], site: Site) -> dict[str, Any]:
+    """The message as the provider takes it."""
+    parts = message.get("content")
+    if site.takes_marks:
+        return message
+    message = unmarked(message)
+    if not isinstance(parts, list):
+        return message
+    parts = list(map(unmarked, parts))
+    if not site.takes_parts and all(part.get("type") == "text" for part in parts):
+        return {**message, "content": text_of(parts)}
+    return {**message, "content": parts}
+
+
+def unmarked(value: dict[str, Any]) -> dict[str, Any]:
+    return {name: item for name, item in value.items() if name != "cache_control"}
+
+
+# Local servers of models need no key.
+KEYLESS = ("localhost", "127.0.0.1", "::1")
 CONNECT_SECONDS = 60.0
 # In a refusal: OpenAI lets some models answer as a stream to verified organizations alone, and some servers
 # know no `stream_options`.
@@ -60,10 +126,7 @@ class ProviderServer:
         return self._known.provider == protocol.provider and self._spoken.get(protocol.name, True)
 
     async def ask(self, asked: Asked) -> Body:
-        """The whole answer, whose events have been relayed as they came, if it is streamed.
-
-        Raises ModelCallError, and NotSpokenError, once.
-        """
+        """The whole answer; events are relayed as they come. Raises ModelCallError, and NotSpokenError."""
         try:
             return await self._read(asked, is_stream=self._streams)
         except ModelCallError as error:
@@ -127,7 +190,7 @@ class ProviderServer:
         key = self._parameters.get("api_key") or self._known.key or first(site.key_variables)
         extra = self._parameters.get("extra_headers") or {}
         base = self._base(protocol)
-        if not (key or any(map(is_secret_name, extra)) or is_on_this_machine(base)):
+        if not (key or any(map(is_secret_name, extra)) or urlsplit(base).hostname in KEYLESS):
             names = ", ".join(self._known.missing_keys()) or "the variable that litellm reads"
             told = f"its key is missing: set {names} (to any text, if {base} needs none)"
             raise ModelCallError(Failure.FATAL, f"{self._known.model}: {told}")
@@ -137,11 +200,6 @@ class ProviderServer:
         headers.update(passed)
         headers.update(extra)
         return headers
-
-
-def is_on_this_machine(url: str) -> bool:
-    """Whether it is one of a server that needs no key, as local ones of models do."""
-    return urlsplit(url).hostname in ("localhost", "127.0.0.1", "::1")
 
 
 def first(names: tuple[str, ...]) -> str:

@@ -22,8 +22,8 @@ from pytest_super.digests import digest
 from pytest_super.json_values import plain
 from pytest_super.model.explanation import explain
 from pytest_super.model.failures import Failure, ModelCallError
-from pytest_super.model.prices import entry_of, plain_cost, price_table, prices_in, stated_cost
 from pytest_super.model.protocols.protocol import Body, Request
+from pytest_super.model.token_estimate import entry_of, plain_cost, price_table, prices_in, stated_cost
 from pytest_super.redaction import secrets_in
 from pytest_super.store.atomic_write import write_atomically
 from pytest_super.store.user_cache import cache_folder
@@ -155,10 +155,7 @@ class KnownModel:
             return None
 
     async def ask(self, request: Request, timeout: float | None) -> Body:
-        """A whole chat completion, after `timeout` seconds at most.
-
-        `request` has litellm's own parameters, too. Raises ModelCallError.
-        """
+        """A whole chat completion, after `timeout` seconds at most. Raises ModelCallError."""
         # In a thread: meanwhile other calls go on.
         litellm = await asyncio.to_thread(import_litellm)
         sent: list[bool] = []

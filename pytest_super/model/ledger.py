@@ -1,20 +1,81 @@
-"""What the trials of a run have used, kept on disk: a restarted gateway knows what the last one spent."""
+"""What the trials of a run have used and waited, on disk: a restarted gateway knows what the last spent."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager, nullcontext
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager, contextmanager, nullcontext
 from dataclasses import asdict, dataclass, field
 from math import inf
 from pathlib import Path
+from time import monotonic
 from typing import Any
 
 from pytest_super.model.completion import NO_USAGE, BudgetSpentError, Usage
 from pytest_super.model.failures import Failure, ModelCallError
 from pytest_super.model.token_estimate import UNBOUNDED, MaxUsage
-from pytest_super.model.wait_clock import WaitClock
 from pytest_super.store.json_lines import append, read_lines, to_line
+
+
+class WaitClock:
+    """Runs while the trial has calls under way and the provider works on none of them.
+
+    That is while all of them pause for a retry, for a rate limit or for other calls. The time of attempts
+    that fail and are retried is added when they have failed, unless the provider answered another call of the
+    trial meanwhile. So an agent that asks in many threads does not stop its wall time by one call that waits.
+    """
+
+    def __init__(self, clock: Callable[[], float] = monotonic) -> None:
+        self._clock = clock
+        self._waited = 0.0
+        self._calls = 0
+        self._attempts = 0
+        self._is_answered = False
+        # The beginning of what is not in `_waited` yet: of waiting, or of attempts under way at once.
+        self._since = 0.0
+
+    @property
+    def seconds(self) -> float:
+        is_waiting = self._calls > 0 and self._attempts == 0
+        return self._waited + (self._clock() - self._since if is_waiting else 0.0)
+
+    def resume(self, seconds: float) -> None:
+        """Continue from what the clock of an earlier gateway showed."""
+        self._waited = seconds
+
+    @contextmanager
+    def call(self) -> Iterator[None]:
+        """Marks a call, from the request to its last answer or failure."""
+        self._settle()
+        self._calls += 1
+        try:
+            yield
+        finally:
+            self._settle()
+            self._calls -= 1
+
+    @contextmanager
+    def attempt(self) -> Iterator[None]:
+        """Marks the time in which the provider works on a call. A final failure is an answer."""
+        if not self._attempts:
+            self._settle()
+            self._is_answered = False
+        self._attempts += 1
+        try:
+            yield
+            self._is_answered = True
+        except ModelCallError as error:
+            self._is_answered |= error.is_final
+            raise
+        finally:
+            self._attempts -= 1
+            if not self._attempts and self._is_answered:
+                self._since = self._clock()
+
+    def _settle(self) -> None:
+        if not self._attempts:
+            self._waited, self._since = self.seconds, self._clock()
+
 
 # English text and code have four characters a token; other text has fewer, down to two for three tokens.
 TOKENS_PER_CHARACTER = 0.25

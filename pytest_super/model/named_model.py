@@ -14,7 +14,6 @@ from pytest_super.model.completion import NO_USAGE, Usage
 from pytest_super.model.failures import Failure, ModelCallError
 from pytest_super.model.http import ProviderServer
 from pytest_super.model.known_model import KnownModel
-from pytest_super.model.prices import prices_of
 from pytest_super.model.protocols.common import COMMON
 from pytest_super.model.protocols.protocol import Body, Request, Tokens, WireProtocol, is_count
 from pytest_super.model.provider import Answer, Asked, ModelProvider
@@ -26,6 +25,7 @@ from pytest_super.model.token_estimate import (
     count_characters,
     estimate_tokens,
     max_usage,
+    prices_of,
 )
 
 NO_PROVIDER = "no such provider: name a model as litellm does, PROVIDER/MODEL, such as openai/gpt-4o"

@@ -78,10 +78,7 @@ class ModelProvider(Protocol):
         """The most that one call with this request can use."""
 
     async def ask(self, asked: Asked, call: int) -> Answer:
-        """One answer, without a retry; `call` is its number within its trial, from 1.
-
-        Raises ModelCallError, which is final if a part of the answer was relayed before.
-        """
+        """One answer, without a retry; `call` is its number within its trial. Raises ModelCallError."""
 
 
 class NoModel(ModelProvider):

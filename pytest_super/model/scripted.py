@@ -84,10 +84,7 @@ SCRIPT: TypeAdapter[dict[str, Answers]] = TypeAdapter(dict[str, Answers])
 
 
 def model_of_script(path: Path) -> str:
-    """The model's name. The file is read, so that an error in it is reported before anything runs.
-
-    Raises SuperError.
-    """
+    """The model's name, after the file was read: it has no errors then. Raises SuperError."""
     ScriptedProvider(path)
     return f"{SCRIPTED}{path}"
 

@@ -64,10 +64,7 @@ class BrokenStreamError(ModelCallError):
 
 
 class Relaying:
-    """Relays the events of one answer, from the first that has a part of it.
-
-    Until then nothing is lost by asking the provider again.
-    """
+    """Relays the events of one answer from the first part of it on. Until then it can be asked for again."""
 
     def __init__(self, protocol: WireProtocol, relay: Relay | None) -> None:
         self.protocol = protocol

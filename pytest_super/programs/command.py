@@ -9,8 +9,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from pytest_super.errors import SuperError
-from pytest_super.programs.answer import take_answer
-from pytest_super.programs.ending import preparing
+from pytest_super.programs.answer import preparing, take_answer
 
 if TYPE_CHECKING:
     from pytest_super.trial.trial import Trial
@@ -25,10 +24,7 @@ ENVIRONMENT = {"PYTHONUNBUFFERED": "1"}
 
 
 class CommandAgent:
-    """Runs a command line in the sandbox's shell, in the kernel's current directory.
-
-    It needs a shell because many agents take the task as an argument: `agent --task "$(cat {query_file})"`.
-    """
+    """Runs a command line in the sandbox's shell, in the kernel's current directory."""
 
     def __init__(self, command: str) -> None:
         """`command`: a line for `sh` with the placeholders {query_file}, {answer_file}, {workdir}, {model}.

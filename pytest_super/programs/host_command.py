@@ -17,11 +17,10 @@ from pytest_super.kernel.inside.filework import open_regular
 from pytest_super.kernel.inside.processes import remove_tree
 from pytest_super.kernel.output import readable
 from pytest_super.model.protocols import registry
-from pytest_super.model.protocols.folds import AGENT_FOLDER
+from pytest_super.model.protocols.canonical import AGENT_FOLDER
 from pytest_super.programs import command as inside
-from pytest_super.programs.answer import AnswerReader
+from pytest_super.programs.answer import AnswerReader, explain_no_answer
 from pytest_super.programs.command import fill, model_name
-from pytest_super.programs.ending import explain_no_answer
 from pytest_super.programs.host_process import HostProgram, host_program
 from pytest_super.programs.mcp_address import mcp_address
 from pytest_super.programs.trial_client import TOKEN, URL
@@ -82,10 +81,7 @@ class HostCommandAgent:
 
 
 def run_beside(trial: Trial, folder: str, line: str) -> tuple[str, str]:
-    """Run the program to its end. Returns its output with a note on its end, and the outcome.
-
-    Raises InfrastructureError, including ModelError.
-    """
+    """Run the program to its end. Returns its output and the outcome. Raises InfrastructureError."""
     endpoint = TrialEndpoint(trial)
     with TrialServer(endpoint.answer) as server:
         trial_environment = environment_beside(server, os.environ)
@@ -117,7 +113,9 @@ def observation(
     output, outputs = program.output, program.output.outputs()
     result = CellResult(outcome=outcome, text=readable(outputs), outputs=outputs, omitted=output.omitted)
     if code is None:
-        note = lines(endpoint.note, end_note(trial.stop_reason))
+        reason = trial.stop_reason
+        why = f"{reason} spent" if reason in BUDGETS else f"the trial was over ({reason})"
+        note = lines(endpoint.note, f"[The program was ended: {why}.]")
         return ProgramResult(result=result, note=note).observation, outcome
     ran = ProgramResult(
         result=with_exit_code(result, code),
@@ -138,10 +136,7 @@ def observation(
 
 
 def attend(endpoint: TrialEndpoint, program: HostProgram) -> None:
-    """Run the program's actions until the program ends, or until LEAVE_SECONDS after the end of the trial.
-
-    Raises ModelError.
-    """
+    """Run the program's actions until its end, or LEAVE_SECONDS after the trial's. Raises ModelError."""
     over_since: float | None = None
     while program.is_running:
         endpoint.take(TICK)
@@ -154,11 +149,6 @@ def attend(endpoint: TrialEndpoint, program: HostProgram) -> None:
 
 def lines(*texts: str) -> str:
     return "\n".join(filter(None, texts))
-
-
-def end_note(stop_reason: str | None) -> str:
-    why = f"{stop_reason} spent" if stop_reason in BUDGETS else f"the trial was over ({stop_reason})"
-    return f"[The program was ended: {why}.]"
 
 
 def environment_beside(server: TrialServer, host: Mapping[str, str]) -> dict[str, str]:

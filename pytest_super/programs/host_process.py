@@ -85,10 +85,7 @@ class HostProgram:
         return not self._ended.is_set()
 
     def end(self) -> int:
-        """End the program, first by SIGTERM, then by killing all its processes. Returns its exit code.
-
-        The code is -N for the signal N.
-        """
+        """End the program by SIGTERM, then kill its processes. Returns its exit code, -N for the signal N."""
         if self._code is None:
             try:
                 if self.is_running:

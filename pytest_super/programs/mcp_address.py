@@ -21,11 +21,7 @@ END_SECONDS = 2.0
 
 @contextmanager
 def mcp_address(environment: Mapping[str, str]) -> Iterator[str]:
-    """The address, valid within the block. `environment` names the trial.
-
-    Without the SDK it is an address of the trial's own server, which says what to install. Raises
-    InfrastructureError.
-    """
+    """The address within the block; without the SDK it says what to install. Raises InfrastructureError."""
     if not mcp_server.is_installed():
         yield f"{environment[URL]}{mcp_server.PATH}"
         return
@@ -37,10 +33,7 @@ def mcp_address(environment: Mapping[str, str]) -> Iterator[str]:
 
 
 class McpAddress:
-    """Listens on the loopback. The first client starts the process that serves it and all later ones.
-
-    It is a process, because the SDK takes 65 MB and half a second, which no other program should cost.
-    """
+    """Listens on the loopback. The first client starts the server's process, which takes 65 MB."""
 
     def __init__(self, environment: Mapping[str, str]) -> None:
         """Raises InfrastructureError."""

@@ -10,6 +10,7 @@ import os
 import select
 import signal
 import time
+from contextlib import suppress
 
 from pytest_super.kernel.inside.processes import descendants, kill_all, reap, remove_tree, send_signal
 from pytest_super.platform import MARKER, host, marked_processes
@@ -27,10 +28,7 @@ SIGNALS = (signal.SIGINT, signal.SIGPIPE, signal.SIGTERM, signal.SIGHUP, signal.
 
 
 def main(command: str, folder: str, reports: int) -> None:
-    """Run `command` by the host's `sh` in the current directory, with our outputs and empty input.
-
-    Reports to the descriptor `reports`. Removes `folder` at the end.
-    """
+    """Run `command` by the host's `sh`, report to the descriptor `reports`, and remove `folder`."""
     # The program can have stopped us: then our parent's end wakes us to end everything.
     host().become_supervisor()
     # We end only with our input, because nobody else would kill the program's processes.
@@ -107,14 +105,8 @@ def watch(program: int, wake: int, reports: int) -> None:
         if os.read(0, 1) != ASK:
             return
         if is_running:
-            ask_to_end(program)
-
-
-def ask_to_end(program: int) -> None:
-    try:
-        os.killpg(program, signal.SIGTERM)
-    except OSError:
-        return
+            with suppress(OSError):
+                os.killpg(program, signal.SIGTERM)
 
 
 def end_all() -> None:
@@ -144,7 +136,5 @@ def has_children() -> bool:
 
 
 def write_line(reports: int, line: str) -> None:
-    try:
+    with suppress(OSError):
         os.write(reports, f"{line}\n".encode())
-    except OSError:
-        return

@@ -14,7 +14,7 @@ from pytest_super.errors import TrialEnded
 from pytest_super.kernel.http_requests import HttpRequest, Reply
 from pytest_super.model.protocols.registry import FOLDERS
 from pytest_super.programs import mcp_server
-from pytest_super.programs.mcp_tools import TEXT, TOOLS
+from pytest_super.programs.mcp_server import TEXT, TOOLS
 from pytest_super.store.trajectory import Step, step_to_data
 from pytest_super.trial.model_endpoint import ModelEndpoint
 from pytest_super.trial.model_replies import refusal, reply
@@ -60,7 +60,10 @@ class TrialEndpoint:
             return self._ended()
         path = request.path.partition("?")[0].rstrip("/")
         if path.startswith(FOLDERS):
-            return self._ask_model(request)
+            if self._model is not None:
+                return self._model.answer(request)
+            self._lacks_model = True
+            return refusal(404, "no_model", "this run has no model: set one with --super-model")
         if path == f"{TRIAL}{mcp_server.PATH}" and not mcp_server.is_installed():
             return refusal(501, "no_mcp", mcp_server.MISSING)
         if path in (TRIAL, f"{TRIAL}/history"):
@@ -122,12 +125,6 @@ class TrialEndpoint:
             if pending is not None:
                 pending.reply.set_result(self._ended())
 
-    def _ask_model(self, request: HttpRequest) -> Reply | None:
-        if self._model is None:
-            self._lacks_model = True
-            return refusal(404, "no_model", "this run has no model: set one with --super-model")
-        return self._model.answer(request)
-
     def _report(self, request: HttpRequest, path: str) -> Reply:
         if request.method != "GET":
             return wrong_method("GET")
@@ -135,7 +132,8 @@ class TrialEndpoint:
             task = self._trial.task
             return reply({**asdict(task), "limits": task.limits.model_dump()})
         # A copy, because another thread appends steps.
-        return reply({"steps": [step_data(step) for step in list(self._trial.history)]})
+        steps = map(step_to_data, list(self._trial.history))
+        return reply({"steps": [{name: step[name] for name in STEP_FIELDS} for step in steps]})
 
     def _act(self, request: HttpRequest, name: str) -> Reply:
         if request.method != "POST":
@@ -196,11 +194,6 @@ def read_fields(body: bytes, wanted: dict[str, dict[str, Any]]) -> dict[str, Any
         if known[name].get("type") == "string" and not isinstance(value, str):
             raise ValueError(f"the field `{name}` must be a string")
     return fields
-
-
-def step_data(step: Step) -> dict[str, Any]:
-    data = step_to_data(step)
-    return {name: data[name] for name in STEP_FIELDS}
 
 
 def not_found() -> Reply:

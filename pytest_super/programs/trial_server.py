@@ -110,14 +110,11 @@ class Server(endpoint.EndpointServer):
     """Checks the token of each request."""
 
     def __init__(self, trial_server: TrialServer) -> None:
-        self._expected = f"Bearer {trial_server.token}".encode()
+        self.expected = f"Bearer {trial_server.token}".encode()
         super().__init__(cast("endpoint.Endpoint", trial_server))
 
     def finish_request(self, request: Any, client_address: Any) -> None:
         Handler(request, client_address, self)
-
-    def is_authorized(self, authorization: str) -> bool:
-        return secrets.compare_digest(authorization.encode("utf-8", "replace"), self._expected)
 
 
 class Handler(endpoint.EndpointHandler):
@@ -125,18 +122,12 @@ class Handler(endpoint.EndpointHandler):
 
     server: Server
 
-    def do_PUT(self) -> None:
-        self._handle()
-
-    def do_PATCH(self) -> None:
-        self._handle()
-
-    def do_DELETE(self) -> None:
-        self._handle()
-
     def _handle(self) -> None:
         key = next((self.headers[name] for name in KEY_HEADERS if name in self.headers), "")
-        if self.server.is_authorized(self.headers.get("Authorization", "") or f"Bearer {key}"):
+        given = self.headers.get("Authorization", "") or f"Bearer {key}"
+        if secrets.compare_digest(given.encode("utf-8", "replace"), self.server.expected):
             super()._handle()
         else:
             self._refuse(401, "send the token of this trial as `Authorization: Bearer TOKEN`")
+
+    do_PUT = do_PATCH = do_DELETE = _handle

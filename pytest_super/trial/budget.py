@@ -141,10 +141,7 @@ class Budget:
             self.cost_usd = (self.cost_usd or 0.0) + cost_usd
 
     def charge_call(self, used: Usage, seconds: float, began: float | None = None) -> None:
-        """Count one call of the trial's own model, until `charge_usage` replaces it.
-
-        `began` is the clock's time when it was asked; now, if it is left out.
-        """
+        """Count a call of the trial's model, asked at the time `began`, until `charge_usage` replaces it."""
         self._asked += used
         self.charge_model(**asdict(used), seconds=seconds)
         if used.recorded:

@@ -162,7 +162,8 @@ class ModelEndpoint:
         except FilteredError as error:
             return stream.refuse(protocol, 400, CODES["filtered"], str(error))
         except Exception as error:
-            self.failure = self.failure or as_model_error(error)
+            failed = error if isinstance(error, ModelError) else ModelError(f"the model failed: {error!r}")
+            self.failure = self.failure or failed
             # Clients do not retry a 403, as they do a 5xx.
             return stream.refuse(protocol, 403, "model_error", str(error))
 
@@ -206,10 +207,7 @@ class ModelEndpoint:
         told: tuple[dict[str, Any], Usage, str],
         began: float | None = None,
     ) -> None:
-        """Charge a request, and tell of it. `began` is the time of the budget's clock when it was asked.
-
-        Raises BudgetSpentError if it spent the budget: its answer is then withheld.
-        """
+        """Charge a request asked at the time `began`. Raises BudgetSpentError if that spent the budget."""
         with self._lock:
             # After the end, the trial takes the totals from the model's ledger.
             if self._is_closed:
@@ -244,7 +242,3 @@ class ModelEndpoint:
             return reply(body)
         text = "".join(protocol.events(body, fields))
         return Reply(status=200, body=text.encode(), type=EVENTS)
-
-
-def as_model_error(error: Exception) -> ModelError:
-    return error if isinstance(error, ModelError) else ModelError(f"the model failed: {error!r}")

@@ -23,10 +23,7 @@ class RefusedError(Exception):
 
 
 class HeldStream:
-    """Relays events to a client, and holds the newest until the answer is charged.
-
-    Without its last event no client takes an answer for whole.
-    """
+    """Relays events, and holds the newest until the answer is charged: without it none is whole."""
 
     def __init__(self, request: HttpRequest) -> None:
         self._request = request

@@ -55,11 +55,7 @@ def shown_output(result: CellResult) -> str:
 
 
 def rendered_runs(texts: list[tuple[str | None, str]]) -> Iterator[tuple[str, bool]]:
-    """The text of each run of one stream and of each display or error, and whether it needs its own lines.
-
-    Runs are rendered separately because the order of a kernel's two streams is uncertain: cursor movements
-    of one stream could otherwise overwrite lines of the other.
-    """
+    """The text of each run of one stream, display or error, and whether it needs its own lines."""
     for name, run in groupby(texts, key=itemgetter(0)):
         if name is None:
             yield from ((f"{as_shown(text)}\n", True) for _, text in run)

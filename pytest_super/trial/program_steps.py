@@ -53,10 +53,7 @@ class ProgramSteps:
         self._is_over = False
 
     def take(self, exchange: dict[str, Any], usage: Usage, started: str) -> None:
-        """Write the steps that are complete now; see model.protocols.exchange for the exchange.
-
-        A call that is answered after the end of the program is not told.
-        """
+        """Write the steps that are complete now, by an exchange of `model.protocols.exchange`."""
         with self._lock:
             if self._is_over:
                 return

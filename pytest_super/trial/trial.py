@@ -14,11 +14,10 @@ from pytest_super.metrics.matching.landmark_matcher import LandmarkMatcher
 from pytest_super.model.completion import BudgetSpentError, Completion, Message, Model
 from pytest_super.store.trajectory import PROGRAM, Action, Step, now
 from pytest_super.trial.compute_limit import ComputeLimit
-from pytest_super.trial.editing import edit_action, edit_file
-from pytest_super.trial.file_watch import FileWatch
+from pytest_super.trial.editing import edit_action, edit_file, read_text
+from pytest_super.trial.entrypoint import FileWatch
 from pytest_super.trial.observation import NOTHING_RUNS, ONLY_SUBMIT, STILL_RUNNING, observation_of
 from pytest_super.trial.program import ProgramResult
-from pytest_super.trial.reading import read_text
 from pytest_super.trial.step_log import StepLog, cell_fields, check_texts
 from pytest_super.trial.wall_limit import WallLimit, whole_step
 
@@ -132,7 +131,7 @@ class Trial:
         return self.use(action, lambda files: edit_file(files, path, before, after), thought)
 
     def read(self, path: str, thought: str = "") -> Step:
-        """Show the text of a file, which can have at most `reading.LARGEST` bytes."""
+        """Show the text of a file, which can have at most `editing.LARGEST_SHOWN` bytes."""
         return self.use(Action(type="read", content=path), lambda files: read_text(files, path), thought)
 
     @whole_step

@@ -17,8 +17,7 @@ from pytest_super.model.caller import Caller
 from pytest_super.model.client import error_of
 from pytest_super.model.completion import ModelError, Usage
 from pytest_super.model.failures import Failure, ModelCallError
-from pytest_super.model.gateway_server import GatewayServer
-from pytest_super.model.named_model import NamedModel
+from pytest_super.model.gateway import GatewayServer
 from pytest_super.model.protocols.common import COMMON
 from pytest_super.model.protocols.protocol import Request
 from pytest_super.model.provider import Answer, Asked, ModelProvider
@@ -29,7 +28,6 @@ from pytest_super.model.wire import LAST, token_line
 from pytest_super.store.answers import read_answers
 from pytest_super.store.json_lines import to_line
 from tests.integration.conftest import read_lines
-from tests.openai_server import OpenAIServer
 
 T = TypeVar("T")
 ASK = [{"role": "user", "content": "step " * 100}]
@@ -177,30 +175,6 @@ def test_calls_that_pass_no_limit_together_are_under_way_at_once(
         assert all("prompt_tokens" in answer for answer in await calls)
 
     serve(tmp_path, provider, play, max_cost=max_cost, token_limit=token_limit)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    ("limits", "code"),
-    [({"cost_limit": 0.05}, "budget_cost"), ({"max_cost": 0.05}, "run_cost")],
-    ids=["trial", "run"],
-)
-def test_calls_that_cost_more_than_before_pass_a_cost_limit_by_one_at_most(
-    tmp_path: Path, openai_environment: OpenAIServer, limits: dict[str, Any], code: str
-) -> None:
-    openai_environment.reply("an answer")
-    openai_environment.always({"text": "more", "usage": {"prompt_tokens": 100, "completion_tokens": 16_000}})
-    openai_environment.latency = 0.05
-    names = [f"t{n}" for n in range(16)] if "max_cost" in limits else ["a"] * 16
-
-    async def play(served: Served) -> float:
-        await served.ask()
-        answers = await served.ask_together(*names)
-        assert [answer.get("code") for answer in answers].count(code) == 15
-        return served.gateway.caller.ledger.usage.cost_usd or 0.0
-
-    cost = serve(tmp_path, NamedModel("openai/gpt-4o"), play, **limits)
-    assert cost == pytest.approx(0.16, rel=0.1)
 
 
 # Retries
@@ -362,24 +336,6 @@ def test_many_calls_at_once_are_recorded_one_by_one(tmp_path: Path) -> None:
         calls = read_answers(tmp_path / f"record/{name}/answers.jsonl").calls
         assert list(calls) == list(range(1, 33))
         assert all("answer" in call.end for call in calls.values())
-
-
-def test_a_call_whose_client_leaves_before_the_next_try_is_not_tried_again(tmp_path: Path) -> None:
-    provider = Scripted(faults=1)
-    is_waiting = asyncio.Event()
-
-    def draw() -> float:
-        is_waiting.set()
-        return 0.9
-
-    async def play(served: Served) -> Usage:
-        call = asyncio.ensure_future(served.ask())
-        await is_waiting.wait()
-        call.cancel()
-        return await served.used()
-
-    assert serve(tmp_path, provider, play, draw=draw).prompt_tokens == 100
-    assert provider.asked == 1
 
 
 class Faulty(Scripted):

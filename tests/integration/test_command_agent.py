@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from typing import Any
 
@@ -118,29 +117,6 @@ def test_the_files_that_a_program_changes_are_in_its_step(project: CommandProjec
     assert "changed files: changed.txt, out/new.txt" in notebook.read_text()
 
 
-def test_a_stream_is_answered_as_one(project: CommandProject) -> None:
-    project.add_task()
-    project.script({"text": "42", "usage": {"prompt_tokens": 10, "completion_tokens": 3}})
-    project.add_program(
-        "stream",
-        """
-from client import *
-body = {"messages": [{"role": "user", "content": "x"}], "stream": True}
-body["stream_options"] = {"include_usage": True}
-url = os.environ["OPENAI_BASE_URL"] + "/chat/completions"
-with urllib.request.urlopen(urllib.request.Request(url, json.dumps(body).encode())) as response:
-    print(response.headers["Content-Type"].partition(";")[0])
-    parts = [json.loads(line[6:]) for line in response.read().splitlines() if line.startswith(b"data: {")]
-print("".join(part["choices"][0]["delta"].get("content", "") for part in parts[:-1]), parts[-1]["usage"])
-""",
-    )
-    result = project.run("python $P/stream.py", SCRIPT)
-    kind, told = project.steps()[0]["observation"].splitlines()[:2]
-    assert kind == "text/event-stream"
-    assert told.startswith("42 {'prompt_tokens': 10, 'completion_tokens': 3")
-    assert result["prompt_tokens"] == 10
-
-
 def test_without_a_model_there_is_no_endpoint(project: CommandProject) -> None:
     project.add_task()
     result = project.run('echo "${OPENAI_BASE_URL-none}"; echo 42 > {answer_file}')
@@ -206,21 +182,6 @@ def test_a_program_that_we_cannot_start_is_an_error_and_never_a_miss(
     project.outcome.stdout.fnmatch_lines([f"error   a: the agent's program was not started: {why}"])
 
 
-def test_a_program_that_has_asked_its_model_cannot_say_that_it_was_not_started(
-    project: CommandProject,
-) -> None:
-    """Code in a local sandbox can change the kernel, and with it what the cell returns."""
-    project.add_task(
-        set="masked",
-        category="data",
-        pre_execute=[
-            "import subprocess as s\nwait = s.Popen.wait\ns.Popen.wait = lambda it: wait(it) and 'x'"
-        ],
-    )
-    result = project.run(f"{ASK_ONCE.replace('{answer_file}', '/dev/null')}; exit 3", SCRIPT)
-    assert (result["stop_reason"], result["error"]) == ("returned", None)
-
-
 def test_a_program_that_asks_only_for_what_is_not_offered_stops_the_run_as_an_error(
     project: CommandProject,
 ) -> None:
@@ -259,16 +220,6 @@ def test_an_answer_file_that_holds_no_answer_is_no_submission(project: CommandPr
     for id, (_, why) in NO_ANSWERS.items():
         assert why in project.steps(id)[-1]["observation"]
         assert why in told[id]
-
-
-@pytest.mark.long
-def test_gigabytes_of_output_are_cut_in_the_middle(project: CommandProject) -> None:
-    project.add_task(landmarks=["the very end"])
-    result = project.run("head -c 300000000 /dev/zero | tr '\\0' x | fold; printf 'the %s end' very")
-    assert result["metrics"]["landmarks"] == 1.0
-    observation = project.steps()[0]["observation"]
-    assert "characters left out" in observation
-    assert len(observation) < 500_000
 
 
 def test_what_is_left_out_of_a_programs_output_is_counted(project: CommandProject) -> None:
@@ -334,86 +285,6 @@ def test_what_a_program_computes_while_it_waits_for_the_model_is_charged(project
 
 
 @pytest.mark.slow
-def test_a_wall_limit_ends_a_call_that_the_provider_never_answers_and_the_trial_is_an_error(
-    project: CommandProject, openai_environment: OpenAIServer
-) -> None:
-    openai_environment.always(openai_environment.fault("hang"))
-    project.add_task(limits={"wall": 6})
-    result = project.run(ASK_ONCE, "--super-model=openai/gpt-4o")
-    why = "the model did not answer until the wall limit: openai/gpt-4o: no answer"
-    assert (result["stop_reason"], result["error"]) == ("error", why)
-    assert result["compute_seconds"] < 5
-
-
-# Leaves its second request before that is answered.
-LEAVER = """
-from client import *
-print(ask("x"))
-body = json.dumps({"messages": [{"role": "user", "content": "step " * 100}]}).encode()
-try:
-    urllib.request.urlopen(os.environ["OPENAI_BASE_URL"] + "/chat/completions", body, timeout=0.5)
-except OSError as error:
-    print("left", error)
-"""
-
-
-@pytest.mark.slow
-def test_a_call_that_the_program_left_is_in_the_trials_figures(
-    project: CommandProject, openai_environment: OpenAIServer
-) -> None:
-    openai_environment.by(
-        lambda _: {"text": "no", "usage": {"prompt_tokens": 250 * len(openai_environment.requests) - 240}}
-    )
-    openai_environment.latency = 1.5
-    project.add_task(limits={"tokens": 400})
-    project.add_program("leaver", LEAVER)
-    result = project.run("python $P/leaver.py", "--super-model=openai/gpt-4o", "--super-attempts=2")
-    assert "left" in project.steps()[0]["observation"]
-    booked = project.calls
-    assert [call["prompt_tokens"] for call in booked] == [10, 260]
-    assert (result["prompt_tokens"], result["error"]) == (270, None)
-    assert result["completion_tokens"] == sum(call["completion_tokens"] for call in booked)
-    assert result["cost_usd"] == pytest.approx(sum(call["cost_usd"] for call in booked))
-
-
-def test_a_program_whose_first_request_is_larger_than_the_limit_is_told(project: CommandProject) -> None:
-    project.add_task(limits={"tokens": 10})
-    project.script({"text": "42"})
-    project.add_program("long", "from client import *\nprint(ask('word ' * 100))")
-    result = project.run("python $P/long.py", SCRIPT)
-    assert (result["stop_reason"], result["error"]) == ("tokens", None)
-    assert "the first request alone needs about" in result["agent_error"]
-
-
-# Asks on, whatever it is answered, from several threads.
-INSISTENT = """
-from client import *
-import threading
-def insist():
-    while True:
-        try:
-            print(ask("step " * 100), flush=True)
-        except Exception as error:
-            print(error, flush=True)
-for _ in range(8):
-    threading.Thread(target=insist).start()
-"""
-
-
-@pytest.mark.slow
-def test_no_program_passes_a_limit_by_more_than_a_call(project: CommandProject) -> None:
-    project.add_task("tokens", limits={"tokens": 1000})
-    project.add_task("cost", limits={"cost": 1.0})
-    project.add_program("insistent", INSISTENT)
-    usage = {"usage": {"prompt_tokens": 300, "completion_tokens": 1}, "cost_usd": 0.3}
-    project.script(*({"text": "again", **usage} for _ in range(50)))
-    project.run("python $P/insistent.py", SCRIPT)
-    for row in project.results:
-        assert (row["stop_reason"], row["error"]) == (row["id"], None)
-        assert len([call for call in project.calls if call["trial"] == f"{row['id']}/1.0"]) <= 4
-
-
-@pytest.mark.slow
 def test_a_model_that_fails_makes_the_trial_an_error_whatever_the_program_does(
     project: CommandProject, openai_environment: OpenAIServer
 ) -> None:
@@ -424,26 +295,6 @@ def test_a_model_that_fails_makes_the_trial_an_error_whatever_the_program_does(
     assert (result["id"], result["stop_reason"], result["solved"]) == ("a", "error", False)
     assert "API key" in result["error"]
     assert not list(project.latest.glob("trials/b/*/trajectory.jsonl"))
-
-
-WRONG_REQUESTS = """
-from client import *
-ask("x", tools="none")
-ask("x", messages=1)
-ask_with(b"[" * 100_000)
-for n in range(900, 1000, 3):
-    ask_with(b'{"messages": [{"a":' + b"[" * n + b"]" * n + b"}]}")
-print(ask("x"))
-"""
-
-
-def test_a_request_that_is_wrong_is_the_programs_own_matter(project: CommandProject) -> None:
-    project.add_task()
-    project.add_program("wrong", WRONG_REQUESTS)
-    project.script(*["one"] * 300)
-    result = project.run("python $P/wrong.py; echo 42 > {answer_file}", SCRIPT)
-    assert (result["solved"], result["error"]) == (True, None)
-    assert project.steps()[0]["observation"].startswith("one\n")
 
 
 def test_only_the_models_paths_are_offered_and_the_step_tells_what_was_asked_for_in_vain(
@@ -473,13 +324,6 @@ def test_a_program_that_kills_the_sandbox_is_not_solved_and_the_next_trial_is_no
     assert ends == [("sandbox_lost", False), ("submitted", True)]
 
 
-def test_a_program_that_kills_its_parent_loses_the_sandbox(project: CommandProject) -> None:
-    project.add_task()
-    result = project.run("echo 42 > {answer_file}; kill -9 $PPID; sleep 60")
-    assert (result["solved"], result["stop_reason"]) == (False, "sandbox_lost")
-    assert project.steps()[0]["outcome"] == "sandbox_lost"
-
-
 def test_a_fixture_may_be_the_model(project: CommandProject) -> None:
     project.pytester.makeconftest(
         """
@@ -493,22 +337,6 @@ def test_a_fixture_may_be_the_model(project: CommandProject) -> None:
     )
     project.add_task()
     assert project.run(ASK_ONCE)["solved"]
-
-
-def test_a_program_cannot_be_replayed_and_holds_up_no_other_task(project: CommandProject) -> None:
-    project.add_task("a")
-    project.run("echo 42 > {answer_file}")
-    project.add_task("b")
-    other = project.latest / "trials/b/1.0/trajectory.jsonl"
-    other.parent.mkdir(parents=True)
-    submit = {"number": 1, "origin": "agent", "action": {"type": "submit", "content": "42"}}
-    other.write_text(json.dumps(submit))
-    stored = project.latest.resolve()
-    outcome = project.pytester.runpytest(
-        "--super-agent=replay", f"--super-trajectory={stored}", "--super-sandbox=local", "."
-    )
-    outcome.assert_outcomes(passed=1, errors=1)
-    outcome.stdout.fnmatch_lines(["error   a: *step 1 cannot be replayed: it is a whole program*not rec*"])
 
 
 @pytest.mark.slow

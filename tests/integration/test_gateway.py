@@ -5,8 +5,6 @@ from __future__ import annotations
 import json
 import os
 import signal
-import subprocess
-import sys
 import time
 import uuid
 from collections.abc import Callable, Iterator
@@ -19,7 +17,6 @@ from typing import Any
 import pytest
 
 from pytest_super.kernel.conformance.support import started
-from pytest_super.kernel.inside.processes import parents
 from pytest_super.kernel.providers.local import LocalSandbox
 from pytest_super.model import client
 from pytest_super.model.client import PATIENCE, GatewayModel
@@ -34,7 +31,6 @@ from pytest_super.trial.budget import Budget
 from tests.integration.conftest import read_lines
 from tests.openai_server import OpenAIServer, running_server
 from tests.relayed import relayed
-from tests.waiting import until
 
 ASK = [{"role": "user", "content": "step " * 100}]
 TOKEN = "t0ken-of-the-run"
@@ -195,12 +191,6 @@ def test_failures_and_the_pauses_after_them_are_not_wall_time(gateway: Gateway, 
     assert 2 * server.latency <= budget.waited_seconds <= time.monotonic() - began - server.latency
 
 
-def test_a_provider_that_is_down_is_given_up_without_a_limit(gateway: Gateway, server: OpenAIServer) -> None:
-    server.always(server.fault("truncated"))
-    with pytest.raises(ModelError, match="gave up after 2 tries"):
-        trial(gateway).complete(ASK)
-
-
 def test_a_call_that_no_limit_ends_is_given_up(
     gateway: Gateway, server: OpenAIServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -231,9 +221,7 @@ def ask_for(gateway: Gateway, seconds: float, answers: int = 0) -> GatewayModel:
     ("kind", "why"),
     [
         ("500", "openai/gpt-4o answered 500: The server had an error."),
-        ("damaged", "openai/gpt-4o: 'utf-8' codec can't decode"),
         ("hang", "openai/gpt-4o: no answer"),
-        ("trickle", "openai/gpt-4o: no answer"),
     ],
 )
 @pytest.mark.parametrize("first", [(), ("an answer",)])
@@ -246,24 +234,6 @@ def test_a_provider_that_fails_until_the_wall_limit_is_to_blame(
 
 
 @pytest.mark.slow
-def test_pauses_before_an_answer_do_not_excuse_a_provider_that_hangs(
-    settings: ModelSettings, server: OpenAIServer, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    for name, value in server.environment.items():
-        monkeypatch.setenv(name, value)
-    server.reply(server.fault("429", retry_after=3), "an answer")
-    server.always(server.fault("hang"))
-    # Of its own: after a 429 a gateway makes fewer calls at once, and those of other tests can still hang.
-    with opened(settings) as gateway:
-        gateway.connect().close()
-        model = trial(gateway, seconds_left=countdown(6.0))
-        model.complete(ASK)
-        with pytest.raises(BudgetSpentError, match="wall"):
-            model.complete(ASK)
-        assert model.outage() == "openai/gpt-4o: no answer"
-
-
-@pytest.mark.slow
 def test_a_provider_that_answers_is_not_to_blame_for_the_wall_limit(
     gateway: Gateway, server: OpenAIServer
 ) -> None:
@@ -272,13 +242,6 @@ def test_a_provider_that_answers_is_not_to_blame_for_the_wall_limit(
     model = ask_for(gateway, 8.0)
     assert len(server.requests) > 3
     assert model.outage() is None
-
-
-@pytest.mark.slow
-def test_damaged_answers_are_retried_like_a_broken_connection(gateway: Gateway, server: OpenAIServer) -> None:
-    server.reply(server.fault("damaged"), server.fault("damaged"), "an answer")
-    assert trial(gateway).complete(ASK).text == "an answer"
-    assert len(server.requests) == 3
 
 
 def test_a_malformed_request_is_the_agents_mistake(gateway: Gateway, server: OpenAIServer) -> None:
@@ -414,16 +377,6 @@ def test_a_stream_whose_gateway_is_gone_fails_and_is_not_asked_for_again(
     assert (len(relayed), len(server.requests)) == (1, 1)
 
 
-def test_a_gateway_whose_socket_somebody_removed_makes_another_and_stays(scripted: ModelSettings) -> None:
-    with opened(scripted) as gateway:
-        model = trial(gateway)
-        assert model.complete(ASK).text == "one"
-        process = (gateway.folder / "pid").read_text()
-        gateway.socket.unlink()
-        assert model.complete(ASK).text == "two"
-        assert (gateway.folder / "pid").read_text() == process
-
-
 def test_a_slow_call_of_a_healthy_gateway_is_waited_for(
     gateway: Gateway, server: OpenAIServer, settings: ModelSettings
 ) -> None:
@@ -442,50 +395,6 @@ def test_a_gateway_that_cannot_start_says_why(
         pytest.raises(ModelError, match="No such file or directory"),
     ):
         trial(reached(gateway)).complete(ASK)
-
-
-# Imports of a gateway find this module in place of litellm. It never ends, and says when it begins.
-SLOW_IMPORT = """
-import os, time
-open(os.environ["BEGUN"], "w").close()
-while True:
-    time.sleep(1)
-"""
-STARTER = """
-import sys
-from pytest_super.model.gateway_process import Gateway
-from pytest_super.model.settings import ModelSettings
-settings = ModelSettings(name="openai/gpt-4o", parameters={}, max_cost=None, calls="calls", record=None)
-gateway = Gateway(sys.argv[1], settings, "token")
-gateway.start()
-print(gateway.folder, flush=True)
-sys.stdin.read()
-"""
-
-
-def test_a_gateway_that_is_still_importing_ends_with_its_starter(tmp_path: Path) -> None:
-    (tmp_path / "litellm.py").write_text(SLOW_IMPORT)
-    path = os.pathsep.join([str(tmp_path), os.environ.get("PYTHONPATH", "")])
-    environment = {
-        **os.environ,
-        "PYTHONPATH": path,
-        "BEGUN": str(tmp_path / "begun"),
-        "XDG_CACHE_HOME": str(tmp_path),
-    }
-    with subprocess.Popen(
-        [sys.executable, "-c", STARTER, f"test-{uuid.uuid4().hex[:8]}"],
-        env=environment,
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        text=True,
-    ) as starter:
-        assert starter.stdout is not None
-        folder = Path(starter.stdout.readline().strip())
-        until((tmp_path / "begun").exists)
-        process = int((folder / "pid").read_text())
-        starter.kill()
-    until(lambda: process not in parents())
-    assert not folder.exists()
 
 
 # Does in a cell what code of a model could do to spend: it looks for sockets, tokens and keys, and asks.

@@ -13,7 +13,7 @@ import pytest
 
 from pytest_super.kernel.conformance.support import until
 from pytest_super.platform import host
-from tests.integration.conftest import FAKE_KERNELS, NO_ANSWERS, SCRIPT, ProgramProject, asked_in
+from tests.integration.conftest import FAKE_KERNELS, SCRIPT, ProgramProject, asked_in
 from tests.pages import example
 
 OPTIONS = ("--super-sandbox=local", "-p", "no:cacheprovider", ".")
@@ -177,12 +177,6 @@ act("submit", answer=42 if same else 0)
     assert all(project.steps(id)[3]["observation"] == repr(id) for id in "abcd")
 
 
-def test_its_own_step_takes_no_submission_from_the_limit_of_steps(project: HostProject) -> None:
-    project.add_task(limits={"steps": 2})
-    result = project.run("echo x=41 | pytest-super trial execute; echo 42 > {answer_file}")
-    assert (result["solved"], result["steps"]) == (True, 3)
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("code", [0, 3])
 def test_what_it_prints_earns_nothing_and_what_it_did_can_be_replayed(
@@ -242,25 +236,6 @@ def test_a_program_that_has_acted_did_start(project: HostProject) -> None:
     assert (result["stop_reason"], result["agent_error"]) == ("returned", "exit code 127: bye")
 
 
-def test_an_answer_file_that_holds_no_answer_is_no_submission(project: HostProject) -> None:
-    queries = {id: query for id, (query, _) in NO_ANSWERS.items()}
-    project.run_queries(queries, "A={answer_file}; . {query_file}")
-    for id, (_, why) in NO_ANSWERS.items():
-        assert why in project.printed(id)[-1]
-
-
-def test_what_was_submitted_stays_whatever_comes_after(project: HostProject) -> None:
-    project.add_task()
-    source = """
-act("submit", answer=42)
-print(act("submit", answer=0)["error"]["code"], ask("x"))
-open("answer.json", "w").write("0")
-"""
-    result = project.run_python(source, SCRIPT)
-    assert (result["solved"], result["steps"], result["prompt_tokens"]) == (True, 2, 0)
-    assert project.printed()[0] == "trial_ended trial_ended"
-
-
 # Heeds nothing, and has a child that has left its group and its environment.
 DEAF = """
 import signal, subprocess
@@ -310,15 +285,6 @@ def test_what_the_model_failed_with_comes_before_a_submission_and_ends_the_progr
     assert all(is_dead(pid) for pid in project.numbers("pids"))
 
 
-def test_a_machine_that_has_no_room_for_the_program_makes_the_trial_an_error(project: HostProject) -> None:
-    project.add_task()
-    conftest = FAKE_KERNELS + "import tempfile\ntempfile.tempdir = '/proc'\n"
-    (project.path / "conftest.py").write_text(conftest)
-    result = project.run("true")
-    assert result["stop_reason"] == "error"
-    assert result["error"].startswith("no folder for the program: ")
-
-
 STAY = "sh -c 'echo $$ >> $0; exec sleep 600' $P/pids &"
 LEFT = (
     STAY,
@@ -337,21 +303,6 @@ def test_what_a_program_leaves_running_is_ended(project: HostProject) -> None:
     assert len(project.numbers("pids")) == len(LEFT)
     assert all(is_dead(pid) for pid in project.numbers("pids"))
     assert project.results[-1]["solved"]
-
-
-@pytest.mark.slow
-def test_a_program_whose_first_thread_has_ended_is_killed(project: HostProject) -> None:
-    project.add_task(limits={"wall": 1.5})
-    source = """
-import ctypes
-threading.Thread(target=time.sleep, args=(600,)).start()
-open(PIDS, "w").write(str(os.getpid()))
-ctypes.CDLL(None).syscall(60, 0)
-"""
-    project.run_python(f"PIDS = {str(project.path / 'pids')!r}{source}")
-    (pid,) = project.numbers("pids")
-    assert not Path(f"/proc/{pid}").exists()
-    assert project.results[-1]["stop_reason"] == "wall"
 
 
 @pytest.mark.slow
@@ -408,18 +359,6 @@ def test_no_program_outlives_its_run(
 ASKS_IN_VAIN = 'import os; from client import *; send(os.environ["OPENAI_BASE_URL"] + "/embeddings", b"{}")'
 
 
-def test_a_program_that_asks_only_for_what_is_not_offered_stops_the_run_as_an_error(
-    project: HostProject,
-) -> None:
-    for id in ("a", "b"):
-        project.add_task(id)
-    project.run(f"cd $P; $PY -c '{ASKS_IN_VAIN}'; echo no model; exit 3", SCRIPT)
-    assert [result["stop_reason"] for result in project.results] == ["error"]
-    project.outcome.stdout.fnmatch_lines(
-        ["error   a: *cannot use the model: it asked for POST /v1/embeddings: only *exit code 3: no model*"]
-    )
-
-
 def test_a_program_that_asks_for_a_model_in_a_run_without_one_stops_the_run_as_an_error(
     project: HostProject,
 ) -> None:
@@ -430,17 +369,3 @@ def test_a_program_that_asks_for_a_model_in_a_run_without_one_stops_the_run_as_a
     project.outcome.stdout.fnmatch_lines(
         ["error   a: *it asked for a model, but this run has none: set one with --super-model. exit code 3*"]
     )
-
-
-def test_the_trajectory_tells_what_a_program_asked_for_in_vain(project: HostProject) -> None:
-    project.add_task()
-    project.run(f'cd $P; $PY -c \'{ASKS_IN_VAIN}; act("execute", code="1")\'; exit 3', SCRIPT)
-    observations = [step["observation"] for step in project.steps()]
-    offered = (
-        "only POST /v1/chat/completions, /v1/responses, /v1/messages, :generateContent, "
-        ":streamGenerateContent?alt=sse, and GET /v1/models"
-    )
-    assert observations[-1].splitlines()[:2] == [
-        f"[The program asked for POST /v1/embeddings: {offered} are offered here.]",
-        "[The program ended with exit code 3.]",
-    ]

@@ -17,7 +17,7 @@ from pytest_super import cli
 from pytest_super.kernel.conformance.support import until
 from pytest_super.programs import mcp_server
 from pytest_super.programs.mcp_address import mcp_address
-from pytest_super.programs.mcp_tools import LONGEST, TOOLS
+from pytest_super.programs.mcp_server import LONGEST, TOOLS
 from pytest_super.trial.observation import STILL_RUNNING
 from tests.integration.conftest import SCRIPT, asked_in
 from tests.integration.test_host_command import HostProject
@@ -180,25 +180,6 @@ run(main)
     assert long == (False, f"{half}\n[… 60,000 characters …]\n{half}")
     assert spent == late == (True, "the trial is over: compute")
     assert project.results[-1]["stop_reason"] == "compute"
-
-
-@pytest.mark.slow
-@BOTH
-def test_a_call_that_is_cancelled_before_its_turn_is_not_done(project: ToolProject, transport: str) -> None:
-    project.add_task()
-    source = """
-async def main(client):
-    first = asyncio.create_task(call(client, "execute", code="import time; time.sleep(1)"))
-    await asyncio.sleep(0.3)
-    second = asyncio.create_task(call(client, "execute", code="'cancelled'"))
-    await asyncio.sleep(0.3)
-    second.cancel()
-    await first
-    await call(client, "submit", answer=42)
-run(main)
-"""
-    assert len(project.run_client(transport, source)) == 2
-    assert [step["action"]["type"] for step in project.steps()] == ["execute", "submit", "host_command"]
 
 
 def test_nobody_without_the_trials_token_gets_anything(project: ToolProject) -> None:

@@ -253,28 +253,6 @@ def test_a_scripted_model_answers_without_a_key_and_is_recorded_by_run(
 
 
 @pytest.mark.slow
-def test_a_users_prices_count_in_a_project_whose_files_have_the_names_of_modules(
-    asking: Project, openai_server: OpenAIServer
-) -> None:
-    asking.add_task("a")
-    (asking.path / "openai.py").write_text("raise ImportError('mine')")
-    openai_server.always("submit 42")
-    prices = ["input_cost_per_token=0.001", "output_cost_per_token=0.01", "max_completion_tokens=9"]
-    # Started as by a user: pytester would put the folder into the gateway's path as well.
-    command = [sys.executable, "-m", "pytest", "--super-agent=agent:Agent", "--super-sandbox=local"]
-    options = [
-        "--super-model=openai/mine",
-        "--super-max-cost=9",
-        *[f"--super-model-arg={arg}" for arg in prices],
-    ]
-    subprocess.run([*command, *options], cwd=asking.path, check=True, stdout=subprocess.DEVNULL)
-    row = asking.results["a[1]"]
-    assert row["solved"]
-    assert row["cost_usd"] == pytest.approx(104 * 0.001 + 2 * 0.01)
-    assert openai_server.requests[0].body["max_completion_tokens"] == 9
-
-
-@pytest.mark.slow
 def test_the_usage_of_a_trial_whose_worker_died_comes_from_the_ledger(asking: Project) -> None:
     asking.add_task("a")
     asking.pytester.makepyfile(

@@ -170,23 +170,15 @@ def to_anthropic(gateways: dict[str, Gateway], server: OpenAIServer) -> Iterator
 # Answers, whichever the provider
 
 
-@pytest.mark.slow
-def test_a_response_has_its_text_its_usage_and_its_price(door: Door) -> None:
+def test_an_answer_has_its_text_its_usage_and_its_price(door: Door) -> None:
     door.server.always({"text": "the answer", "usage": USAGE})
     response = door.openai.responses.create(model="any", input=ASK)
-    assert response.output_text == "the answer"
-    assert response.usage is not None
-    assert (response.usage.input_tokens, response.usage.output_tokens) == (1000, 10)
+    assert (response.output_text, response.usage.input_tokens) == ("the answer", 1000)
     assert (door.budget.prompt_tokens, door.budget.completion_tokens) == (1000, 10)
     assert door.budget.cost_usd is not None
-
-
-def test_a_message_has_its_text_and_its_usage(door: Door) -> None:
-    door.server.always({"text": "the answer", "usage": USAGE})
-    asked = [{"role": "user", "content": ASK}]
-    message = door.anthropic.messages.create(model="any", max_tokens=100, messages=asked)
+    message = door.anthropic.messages.create(model="any", max_tokens=100, messages=QUESTION)
     assert [block.text for block in message.content] == ["the answer"]
-    assert (message.stop_reason, door.budget.prompt_tokens) == ("end_turn", 1000)
+    assert (message.stop_reason, message.usage.output_tokens) == ("end_turn", 10)
 
 
 def test_a_stream_of_a_response_adds_up_to_it(door: Door) -> None:
@@ -309,19 +301,6 @@ def test_a_message_passes_through_as_it_is(to_anthropic: Door) -> None:
     assert to_anthropic.token not in str(headers)
 
 
-def test_cached_tokens_cost_less(to_anthropic: Door) -> None:
-    asked = [{"role": "user", "content": ASK}]
-    costs = []
-    for cached in (0, 600):
-        to_anthropic.server.always({"text": "x", "usage": {**USAGE, "cached_tokens": cached}})
-        before = to_anthropic.budget.cost_usd or 0.0
-        to_anthropic.anthropic.messages.create(model="any", max_tokens=9, messages=asked)
-        costs.append((to_anthropic.budget.cost_usd or 0.0) - before)
-    # 3 dollars a million, 0.30 for what was cached, and 15 for the answer.
-    assert costs == pytest.approx([1000 * 3e-6 + 10 * 15e-6, 400 * 3e-6 + 600 * 0.3e-6 + 10 * 15e-6])
-    assert to_anthropic.budget.cached_tokens == 600
-
-
 def test_events_come_as_the_provider_sends_them(to_openai: Door) -> None:
     to_openai.server.pause = 0.2
     to_openai.server.always({"text": "one two three four five"})
@@ -344,30 +323,6 @@ def test_a_client_gets_the_usage_of_its_stream_if_it_asks_for_it(to_openai: Door
     assert answer.usage.prompt_tokens == USAGE["prompt_tokens"]
     (call,) = answer.choices[0].message.tool_calls
     assert (call.id, call.function.name, call.function.arguments) == ("c1", "run", '{"code": "1 + 1"}')
-
-
-@pytest.mark.slow
-def test_a_client_gets_a_stream_from_a_server_that_cannot_stream(to_openai: Door) -> None:
-    to_openai.server.always({"text": "one two", "cannot_stream": True})
-    chunks = to_openai.openai.chat.completions.create(model="any", messages=QUESTION, stream=True)
-    assert "".join(chunk.choices[0].delta.content or "" for chunk in chunks) == "one two"
-
-
-@pytest.mark.slow
-def test_a_model_that_refuses_streams_is_asked_for_whole_answers(
-    server: OpenAIServer, tmp_path: Path
-) -> None:
-    words = "Your organization must be verified to stream this model."
-    refusal = {"error": {"status": 400, "message": words, "param": "stream", "code": "unsupported_value"}}
-    server.by(lambda body: refusal if body.get("stream") else "an answer")
-    with (
-        gateway_for("openai/gpt-4o", server, tmp_path / "calls.jsonl") as gateway,
-        door_of(gateway, server) as door,
-    ):
-        for _ in range(2):
-            chunks = door.openai.chat.completions.create(model="any", messages=QUESTION, stream=True)
-            assert "".join(chunk.choices[0].delta.content or "" for chunk in chunks) == "an answer"
-        assert [received.body.get("stream") for received in server.requests] == [True, None, None]
 
 
 def test_events_that_follow_closely_come_together(to_openai: Door) -> None:
@@ -436,24 +391,6 @@ def test_the_run_alone_chooses_a_tier_and_nothing_is_stored(
                 assert door.asked.get("service_tier") in (None, tier)
                 if model.startswith("openai"):
                     assert door.asked.get("service_tier") == tier
-
-
-@pytest.mark.slow
-def test_a_server_without_responses_is_asked_for_chat_completions(
-    server: OpenAIServer, tmp_path: Path
-) -> None:
-    server.speaks = frozenset()
-    try:
-        with (
-            gateway_for("openai/local", server, tmp_path / "calls.jsonl") as gateway,
-            door_of(gateway, server) as door,
-        ):
-            for _ in range(2):
-                assert door.openai.responses.create(model="any", input=ASK).output_text == "an answer"
-            # It is tried once.
-            assert ["input" in received.body for received in server.requests] == [True, False, False]
-    finally:
-        server.speaks = frozenset({"/v1/responses", "/v1/messages"})
 
 
 # What is refused, and what is left out
@@ -538,7 +475,7 @@ def test_hosted_tools_of_chat_completions_are_removed_as_well(door: Door, tool: 
     assert "Removed from the program's requests" in door.endpoint.note
 
 
-@pytest.mark.parametrize("name", ["web_search_notes", "computer_use_x", "web_search", "bash_20250124"])
+@pytest.mark.parametrize("name", ["web_search", "bash_20250124"])
 def test_a_function_is_the_programs_own_tool_whatever_its_name(door: Door, name: str) -> None:
     asked = {"model": "any", "max_tokens": 9, "messages": QUESTION, "input": ASK}
     function = {"name": name, "parameters": SCHEMA}
@@ -558,17 +495,11 @@ def test_a_function_is_the_programs_own_tool_whatever_its_name(door: Door, name:
     [
         ("bash_20250124", True),
         ("text_editor_20250728", True),
-        ("computer_20251124", True),
-        ("memory_20250818", True),
-        ("tool_search_tool_regex", True),
         ("tool_search_tool_bm25_20251119", True),
         ("bash_code_execution_20250825", False),
-        ("text_editor_code_execution_20250825", False),
         ("computer_use_remote", False),
-        ("memory_remote_20270101", False),
         ("custom_connector_20270101", False),
         ("web_search_20250305", False),
-        ("web_search_20260209", False),
     ],
 )
 def test_a_typed_tool_is_the_programs_own_by_its_whole_name(
@@ -617,23 +548,6 @@ def test_an_odd_header_is_the_programs_own_mistake(to_anthropic: Door, beta: byt
     assert answer.status_code == 400
     assert to_anthropic.endpoint.failure is None
     assert to_anthropic.server.requests == []
-
-
-def test_a_header_that_the_provider_refuses_stops_no_other_trial(
-    gateways: dict[str, Gateway], server: OpenAIServer
-) -> None:
-    def answer(_body: dict[str, Any]) -> Any:
-        refuses = "nonsense" in server.requests[-1].headers.get("anthropic-beta", "")
-        return server.fault("400") if refuses else "an answer"
-
-    server.by(answer)
-    asked = [{"role": "user", "content": ASK}]
-    with door_of(gateways["anthropic"], server) as door:
-        body = {"messages": asked, "max_tokens": 9}
-        headers = {"x-api-key": door.token, "anthropic-beta": "nonsense"}
-        assert httpx.post(f"{door.url}/v1/messages", json=body, headers=headers).status_code == 400
-    with door_of(gateways["anthropic"], server) as other:
-        assert other.anthropic.messages.create(model="any", max_tokens=9, messages=asked).content
 
 
 @pytest.mark.parametrize(("kind", "words"), [("context", "prompt is too long"), ("filter", "safety")])
@@ -700,14 +614,13 @@ def test_a_stream_that_breaks_off_ends_with_an_error(own: tuple[str, Door]) -> N
     assert END[name] in stream_of(door, PATHS[name])
 
 
-def test_streams_that_break_off_again_and_again_end_the_trial(own: tuple[str, Door]) -> None:
-    name, door = own
-    door.server.always({"text": "one two", "breaks_at": LAST[name]})
+def test_streams_that_break_off_again_and_again_end_the_trial(to_openai: Door) -> None:
+    to_openai.server.always({"text": "one two", "breaks_at": LAST["chat"]})
     for _ in range(5):
-        stream_of(door, PATHS[name])
-        assert door.endpoint.failure is None
-    stream_of(door, PATHS[name])
-    assert "broke off" in str(door.endpoint.failure)
+        stream_of(to_openai, PATHS["chat"])
+        assert to_openai.endpoint.failure is None
+    stream_of(to_openai, PATHS["chat"])
+    assert "broke off" in str(to_openai.endpoint.failure)
 
 
 def test_a_broken_stream_is_retried_for_a_client_that_wants_none(own: tuple[str, Door]) -> None:
@@ -718,12 +631,6 @@ def test_a_broken_stream_is_retried_for_a_client_that_wants_none(own: tuple[str,
     fields = {"input": ASK} if name == "responses" else asked
     assert door.post(PATHS[name], {"model": "any", **fields}).status_code == 200
     assert len(door.server.requests) == 2
-
-
-def test_separators_of_lines_that_are_none_in_json_arrive(own: tuple[str, Door]) -> None:
-    name, door = own
-    door.server.always({"text": "a\u2028b\u2029c\u0085d", "is_raw": True})
-    assert END[name] in stream_of(door, PATHS[name])
 
 
 @pytest.mark.long
@@ -746,26 +653,6 @@ def test_programs_that_do_not_read_hold_up_no_other_trial(
             connection.close()
         # None of their calls may come to the provider in the next test.
         idle.model.booked_usage(timeout=30)
-
-
-@pytest.mark.slow
-def test_a_silent_stream_is_given_up(own: tuple[str, Door]) -> None:
-    name, door = own
-    door.server.always({"text": "one two", "stops_at": LAST[name]})
-    began = time.monotonic()
-    text = stream_of(door, PATHS[name])
-    assert ERROR[name] in text
-    assert "for 3 s, which --super-model-arg=timeout=SECONDS changes" in text
-    assert time.monotonic() - began > 2
-
-
-@pytest.mark.slow
-def test_an_answer_is_whole_although_its_connection_goes_silent_after_its_end(to_openai: Door) -> None:
-    to_openai.server.always({"text": "one two", "stops_at": "usage"})
-    text = stream_of(to_openai, PATHS["chat"])
-    assert ERROR["chat"] not in text
-    assert END["chat"] in text
-    assert (len(to_openai.server.requests), to_openai.budget.completion_tokens) == (1, 2)
 
 
 def test_an_error_before_the_first_part_is_retried(own: tuple[str, Door]) -> None:
@@ -804,19 +691,6 @@ def test_a_stream_that_the_wall_limit_cuts_is_booked(
         text = stream_of(door, "/v1/responses")
         assert "response.completed" not in text
         assert door.endpoint.spent == "wall"
-        booked = door.model.booked_usage(timeout=30)
-        assert booked is not None
-        assert booked.prompt_tokens == 1000
-
-
-def test_a_client_that_leaves_pays_for_its_answer(gateways: dict[str, Gateway], server: OpenAIServer) -> None:
-    server.always({"text": "one two three four five six", "usage": USAGE})
-    server.pause = 0.1
-    with door_of(gateways["anthropic"], server) as door:
-        body = {"messages": [{"role": "user", "content": ASK}], "max_tokens": 9, "stream": True}
-        headers = {"x-api-key": door.token}
-        with httpx.stream("POST", f"{door.url}/v1/messages", json=body, headers=headers) as response:
-            next(response.iter_lines())
         booked = door.model.booked_usage(timeout=30)
         assert booked is not None
         assert booked.prompt_tokens == 1000

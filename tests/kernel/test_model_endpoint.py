@@ -190,11 +190,6 @@ def test_bodies_of_any_size_up_to_the_limit_go_both_ways(host: Host, size: int) 
     assert answer == body
 
 
-def test_an_answer_may_be_longer_than_any_request(host: Host) -> None:
-    host.answer = lambda _: Reply(status=200, body=b"y" * (40 * MIB))
-    assert len(host.ask()[1]) == 40 * MIB
-
-
 def test_a_larger_request_is_refused_in_plain_words(host: Host) -> None:
     status, answer = host.ask(b"x" * (endpoint.MAX_BODY + 1))
     assert status == 413
@@ -220,12 +215,6 @@ def test_what_is_no_http_harms_nobody(host: Host) -> None:
     ):
         host.raw(data).close()
     assert host.ask(b"fine") == (200, b"fine")
-
-
-def test_requests_at_once_are_answered_each_by_its_own(host: Host) -> None:
-    bodies = [f"{number}".encode() * 100_000 for number in range(40)]
-    with ThreadPoolExecutor(40) as pool:
-        assert [answer for _, answer in pool.map(host.ask, bodies)] == bodies
 
 
 def test_no_more_are_answered_at_once_than_the_limit(host: Host) -> None:
@@ -254,13 +243,6 @@ def test_a_client_that_leaves_while_it_waits_cancels_its_call(host: Host) -> Non
     connection.close()
     assert held.leaves.acquire(timeout=30)
     held.go()
-
-
-def test_a_client_that_leaves_in_the_middle_of_its_request_is_forgotten(host: Host) -> None:
-    for _ in range(calls.MAX_ANSWERING * 3):
-        connection = host.raw(host.head(MIB) + b"x" * 1000)
-        connection.close()
-    assert host.ask(b"fine") == (200, b"fine")
 
 
 def test_a_client_that_reads_slowly_gets_all_and_holds_up_nobody(host: Host) -> None:

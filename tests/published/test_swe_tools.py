@@ -6,9 +6,8 @@ import re
 from collections import Counter
 from pathlib import Path
 
-from pytest_super.agents.swe.edit import make_edit, refusal
-from pytest_super.agents.swe.files import LARGEST, ToolRefused
-from pytest_super.agents.swe.tools import Editor
+from pytest_super.agents.swe.tools import Editor, make_edit, refusal
+from pytest_super.agents.swe.window import LARGEST, ToolRefused
 from pytest_super.store.trajectory import Step
 from tests.published.trajectories import expert_trajectories
 from tests.unit.folder_kernel import FolderFiles

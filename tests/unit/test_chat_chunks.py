@@ -114,19 +114,9 @@ def test_pieces_without_an_id_or_an_index_belong_to_the_last_call_begun(place: d
     assert found == [("a", '{"a": 1}'), ("b", '{"b": 1}')]
 
 
-def test_whole_calls_without_ids_are_several() -> None:
-    call = {"type": "function", "function": {"name": "run", "arguments": "{}"}}
-    assert message_of({"tool_calls": [call]}, {"tool_calls": [call, call]})["tool_calls"] == [call] * 3
-
-
 def test_a_call_without_arguments_has_empty_ones() -> None:
     (call,) = message_of({"tool_calls": [{"index": 0, "id": "a", "function": {"name": "run"}}]})["tool_calls"]
     assert call["function"]["arguments"] == ""
-
-
-def test_a_call_of_another_type_than_a_function_stays_what_it_is() -> None:
-    call = {"id": "a", "type": "custom", "custom": {"name": "run", "input": "x"}}
-    assert message_of({"tool_calls": [{"index": 0, **call}]})["tool_calls"] == [call]
 
 
 def test_fields_that_only_one_provider_knows_are_kept() -> None:
@@ -134,15 +124,6 @@ def test_fields_that_only_one_provider_knows_are_kept() -> None:
     message = message_of(*({"reasoning_details": [each]} for each in details), {"annotations": [{"a": 1}]})
     assert message["reasoning_details"] == [{"index": 0, "type": "reasoning.text", "text": "I think"}]
     assert message["annotations"] == [{"a": 1}]
-
-
-def test_probabilities_of_tokens_are_joined() -> None:
-    chunks = [chunk({"content": "a"}), chunk({"content": "b"}), chunk({}, "stop")]
-    for number, each in enumerate(chunks[:2]):
-        each["choices"][0]["logprobs"] = {"content": [{"token": "ab"[number], "logprob": -1.0}]}
-    body = whole(chunks)
-    assert body is not None
-    assert [each["token"] for each in body["choices"][0]["logprobs"]["content"]] == ["a", "b"]
 
 
 def test_what_a_stream_without_an_answer_cost_is_known() -> None:

@@ -131,16 +131,6 @@ def stream_of(block: dict[str, Any], deltas: list[dict[str, Any]]) -> list[dict[
     ]
 
 
-@pytest.mark.timeout(30)
-def test_many_citations_are_joined_at_once() -> None:
-    deltas = [{"type": "citations_delta", "citation": {"cited_text": str(n)}} for n in range(100_000)]
-
-    body = messages_events.whole(stream_of({"type": "text", "text": ""}, deltas))
-
-    assert body is not None
-    assert body["content"][0]["citations"] == [delta["citation"] for delta in deltas]
-
-
 def test_pieces_are_added_to_their_blocks() -> None:
     used = {"type": "tool_use", "id": "t", "name": "run", "input": {}}
     deltas = [{"type": "input_json_delta", "partial_json": piece} for piece in ('{"a"', ": [1", "]}")]
@@ -152,33 +142,6 @@ def test_pieces_are_added_to_their_blocks() -> None:
     assert without is not None
     assert body["content"] == [{**used, "input": {"a": [1]}}]
     assert without["content"] == [{**used, "input": {"a": 2}}]
-
-
-def test_a_null_count_at_the_end_of_a_stream_keeps_that_of_the_beginning() -> None:
-    stream = stream_of({"type": "text", "text": "a"}, [])
-    ended = {"delta": {"stop_reason": "end_turn"}, "usage": {"input_tokens": None, "output_tokens": 5}}
-    stream.insert(-1, {"type": "message_delta", **ended})
-
-    body = messages_events.whole(stream)
-
-    assert body is not None
-    assert body["usage"] == {"input_tokens": 3, "output_tokens": 5}
-
-
-def test_what_the_last_event_adds_to_an_answer_is_kept() -> None:
-    deltas = [{"type": "compaction_delta", "content": "a summary"}]
-    stream = stream_of({"type": "compaction", "content": None}, deltas)
-    edits = {"applied_edits": [{"type": "clear_tool_uses"}]}
-    ended = {"delta": {"stop_reason": "compaction"}, "context_management": edits, "usage": None}
-    stream.insert(-1, {"type": "message_delta", **ended})
-
-    body = messages_events.whole(stream)
-
-    assert body is not None
-    assert body["content"] == [{"type": "compaction", "content": "a summary"}]
-    assert (body["context_management"], body["stop_reason"]) == (edits, "compaction")
-    assert body["usage"] == {"input_tokens": 3}
-    assert "type" not in body
 
 
 # Requests
@@ -209,12 +172,6 @@ def test_strict_functions_stay_strict(strict: bool) -> None:
     assert [each["function"] for each in of_messages["tools"]] == [expected]
 
 
-def test_strict_is_not_stated_where_the_program_does_not() -> None:
-    chat = from_responses([], tools=[{"type": "function", "name": "run", "strict": None}])
-
-    assert "strict" not in chat["tools"][0]["function"]
-
-
 def test_a_failed_call_of_a_tool_says_so() -> None:
     result = {"type": "tool_result", "tool_use_id": "t", "content": [{"type": "text", "text": "no file"}]}
     turns = [{"role": "user", "content": [{**result, "is_error": True}, {**result, "is_error": False}]}]
@@ -222,15 +179,6 @@ def test_a_failed_call_of_a_tool_says_so() -> None:
     found = MESSAGES.to_chat({"messages": turns})["messages"]
 
     assert [each["content"] for each in found] == ["[error] no file", "no file"]
-
-
-def test_what_a_tools_result_has_besides_text_is_told_as_well() -> None:
-    found = [{"type": "tool_reference", "tool_name": "WebSearch"}]
-    turn = {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "t", "content": found}]}
-
-    (message,) = MESSAGES.to_chat({"messages": [turn]})["messages"]
-
-    assert json.loads(message["content"]) == found[0]
 
 
 PATCH = {"type": "custom", "name": "patch"}
@@ -304,23 +252,6 @@ def test_a_refusal_is_a_part_of_responses() -> None:
     assert RESPONSES.said(body, {})["content"] == "I cannot."
     # It comes back with the conversation.
     assert from_responses(body["output"])["messages"] == [{"role": "assistant", "content": "I cannot."}]
-
-
-def test_answers_of_a_server_that_uses_an_id_again_can_be_told_apart() -> None:
-    one, two = (MESSAGES.from_chat(answer({"content": "a"}), {}) for _ in range(2))
-
-    assert one["id"] != two["id"]
-
-
-def test_a_refusal_is_a_text_of_messages() -> None:
-    body = MESSAGES.from_chat(answer({"refusal": "I cannot."}), {})
-
-    assert body["content"] == [{"type": "text", "text": "I cannot."}]
-    assert body["stop_reason"] == "refusal"
-
-
-def test_a_refusal_is_in_the_exchange() -> None:
-    assert exchange([], {"content": None, "refusal": "I cannot."})["text"] == "I cannot."
 
 
 @pytest.mark.parametrize(

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import errno
-
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
@@ -165,15 +163,6 @@ def test_what_is_not_found_is_said_with_what_differs_in_spaces_only() -> None:
     )
 
 
-def test_of_several_near_misses_the_first_two_are_shown_and_all_are_counted() -> None:
-    feedback = told(b" x\n  x\n   x\n", "x\n")
-    assert (
-        "```\n x\n```\nThere are 3 places with only such differences. The second one:\n```\n  x\n```"
-        in feedback
-    )
-    assert "```\n   x\n```" not in feedback
-
-
 def test_the_place_where_most_lines_match_is_shown() -> None:
     data = b"a\nb\n\nz\n\na\nb\n\nc\ny\n"
     assert told(data, "a\nb\n\nc\nx\n").endswith("Here are partially matched lines:\n```\na\nb\n\nc\ny\n```")
@@ -235,19 +224,6 @@ BULKY = {
 @pytest.mark.parametrize(("file", "before", "after"), BULKY.values(), ids=BULKY)
 def test_feedback_is_bounded(file: str, before: str, after: str) -> None:
     assert len(told(file.encode(), before, after)) < 50_000
-
-
-@pytest.mark.parametrize("code", [errno.ENOENT, errno.EFBIG, errno.EACCES])
-def test_long_names_do_not_make_feedback_long(code: int) -> None:
-    name, disk = "n" * 1_000_000, Disk()
-    disk.errors["read", name] = OSError(code, name)
-    told, outcome = disk.edit(name, "a\n", "b\n")
-    assert outcome == "error"
-    assert len(told) < 50_000
-
-
-def test_an_edit_within_a_long_line_is_shown() -> None:
-    assert "xxa = 2xx" in told(f"{LONG}\n{LONG}a = 1{LONG}\n".encode(), "a = 1", "a = 2")
 
 
 # Each would take many minutes or hours if one step took quadratic time.

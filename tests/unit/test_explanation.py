@@ -119,13 +119,6 @@ def test_causes_that_form_a_circle_come_to_an_end() -> None:
     assert explain(first, "some/model").failure is Failure.UNCLEAR
 
 
-def test_an_error_of_the_library_that_was_sent_is_an_answer_that_cannot_be_read() -> None:
-    error = explain(KeyError("choices"), "some/model")
-    assert error.failure is Failure.UNCLEAR
-    assert error.message == "some/model: the answer cannot be read: 'choices'"
-    assert explain(KeyError("function"), "some/model", is_sent=False).failure is Failure.DENIED
-
-
 @pytest.mark.parametrize(
     ("body", "codes"),
     [

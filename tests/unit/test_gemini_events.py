@@ -59,42 +59,6 @@ def test_only_texts_of_one_kind_are_joined() -> None:
     assert body["candidates"][0]["content"]["parts"] == [thought, *parts[2:]]
 
 
-def test_what_is_known_of_sources_and_probabilities_is_joined() -> None:
-    chunks = [{"web": {"uri": "u"}}]
-    body = whole(
-        [
-            piece(
-                {"text": "a"},
-                groundingMetadata={"webSearchQueries": ["q"], "groundingChunks": chunks},
-                logprobsResult={"chosenCandidates": [{"token": "a"}]},
-            ),
-            piece(
-                {"text": "b"},
-                finishReason="STOP",
-                groundingMetadata={"groundingSupports": [1]},
-                logprobsResult={"chosenCandidates": [{"token": "b"}], "logProbabilitySum": -1.5},
-            ),
-        ]
-    )
-    assert body is not None
-    (found,) = body["candidates"]
-    assert found["groundingMetadata"] == {
-        "webSearchQueries": ["q"],
-        "groundingChunks": chunks,
-        "groundingSupports": [1],
-    }
-    tokens = [{"token": "a"}, {"token": "b"}]
-    assert found["logprobsResult"] == {"chosenCandidates": tokens, "logProbabilitySum": -1.5}
-
-
-@pytest.mark.timeout(10)
-def test_many_pieces_are_joined_at_once() -> None:
-    pieces = [piece({"text": "x" * 100}) for _ in range(100_000)]
-    body = whole([*pieces, piece(finishReason="STOP")])
-    assert body is not None
-    assert body["candidates"][0]["content"]["parts"] == [{"text": "x" * 10_000_000}]
-
-
 def test_a_prompt_that_is_refused_has_no_answer() -> None:
     refused = {"promptFeedback": {"blockReason": "SAFETY"}, **USAGE}
     assert whole([refused]) == {**refused, "candidates": []}

@@ -181,16 +181,6 @@ def test_longer_prompts_are_estimated_by_the_tokens_a_character_of_the_last_one(
     assert ledger.estimate(TRIAL, characters + 1000)[0] - tokens == 1000 * ratio
 
 
-def test_the_first_call_of_a_trial_is_estimated_by_its_characters_alone(tmp_path: Path) -> None:
-    ledger = ledger_with(tmp_path)
-    assert ledger.estimate(TRIAL, 0) == (0, 0.0)
-    assert ledger.estimate(TRIAL, 6) == (2, 0.0)
-    charge(ledger, 10, characters=4000)
-    assert ledger.estimate(TRIAL, 0) == (0, 0.0)
-    # The price is not known.
-    assert ledger.estimate(TRIAL, 4000) == (10, 0.0)
-
-
 def test_the_expected_cost_of_a_call_follows_the_trials_own_calls(tmp_path: Path) -> None:
     ledger = ledger_with(tmp_path)
     charge(ledger, 100, cost=100.0, trial="dear/1.1")
@@ -257,28 +247,6 @@ def test_a_call_that_does_not_fit_beside_others_waits_until_it_is_alone(
     events_of(ledger_with(tmp_path, tokens=1000, cost=1.0), play)
 
 
-def test_a_call_waits_no_longer_than_until_it_fits(tmp_path: Path) -> None:
-    async def play(calls: Calls) -> None:
-        for name in "abc":
-            await calls.begin(name, most(400))
-        assert calls.waiting == ["c"]
-        await calls.end("a", tokens=10)
-        assert [*calls.under_way] == ["b", "c"]
-
-    events_of(ledger_with(tmp_path, tokens=1000), play)
-
-
-def test_a_waiting_call_is_refused_when_the_limit_is_spent_meanwhile(tmp_path: Path) -> None:
-    async def play(calls: Calls) -> None:
-        await calls.begin("a", UNBOUNDED)
-        await calls.begin("b", UNBOUNDED)
-        await calls.begin("c", most(1))
-        await calls.end("a", tokens=5000)
-
-    ledger = ledger_with(tmp_path, tokens=1000)
-    assert events_of(ledger, play) == ["a", "b refused", "c refused"]
-
-
 def test_later_small_calls_do_not_keep_a_large_one_waiting(tmp_path: Path) -> None:
     async def play(calls: Calls) -> None:
         await calls.begin("a", most(100))
@@ -304,16 +272,6 @@ def test_a_call_that_waits_for_its_trials_limit_keeps_no_other_trial_waiting(tmp
     events_of(ledger_with(tmp_path, tokens=1000, max_cost=0.25), play)
 
 
-def test_calls_of_all_trials_wait_for_the_runs_cost(tmp_path: Path) -> None:
-    async def play(calls: Calls) -> None:
-        await calls.begin("a", most(1, 0.6))
-        await calls.begin("other", most(1, 0.6), trial="other/1.1")
-        assert calls.waiting == ["other"]
-        await calls.end("a", cost=0.1)
-
-    assert events_of(ledger_with(tmp_path, max_cost=1.0), play) == ["a", "other"]
-
-
 def test_a_waiting_call_is_made_when_the_limit_rises(tmp_path: Path) -> None:
     async def play(calls: Calls) -> None:
         await calls.begin("a", most(900))
@@ -323,29 +281,6 @@ def test_a_waiting_call_is_made_when_the_limit_rises(tmp_path: Path) -> None:
         await settle()
 
     assert events_of(ledger_with(tmp_path, tokens=1000), play) == ["a", "b"]
-
-
-@pytest.mark.parametrize("name", ["a", "b", "c"])
-def test_a_call_that_is_cancelled_leaves_its_turn_and_its_room_to_the_next(tmp_path: Path, name: str) -> None:
-    async def play(calls: Calls) -> None:
-        for each in "abcd":
-            await calls.begin(each, most(900))
-        await calls.cancel(name)
-        for each in "abcd":
-            if each != name:
-                await calls.end(each)
-
-    rest = [each for each in "abcd" if each != name]
-    started = events_of(ledger_with(tmp_path, tokens=1000), play)
-    assert [each for each in started if each != name] == rest
-
-
-def test_a_call_that_could_use_too_much_judging_by_an_earlier_one_is_refused(tmp_path: Path) -> None:
-    ledger = ledger_with(tmp_path, tokens=1000)
-    charge(ledger, 650, most=most(350))
-    reserve(ledger, 8000, most(50))
-    with pytest.raises(BudgetSpentError, match="tokens"):
-        reserve(ledger, 8000, most(51))
 
 
 def test_after_a_call_used_more_than_it_reserved_later_calls_reserve_more(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pytest_super.model.known_model import import_litellm
-from pytest_super.model.prices import Prices, entry_of, plain_cost, price_table, prices_of
+from pytest_super.model.token_estimate import Prices, entry_of, plain_cost, price_table, prices_of
 
 
 def test_the_highest_price_of_all_tiers_is_the_bound() -> None:

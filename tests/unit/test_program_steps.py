@@ -86,16 +86,6 @@ def test_ids_that_a_server_uses_again_in_each_answer_lose_no_call() -> None:
     assert program.told == [("one", "1"), ("two", UNSEEN), ("three", "3")]
 
 
-def test_ids_that_conversations_share_lose_no_call() -> None:
-    program = Program()
-    with program.steps.of("agent"):
-        program.answer("one")
-        program.answer("look", thread="other")
-        program.answer(call_0="looked", thread="other")
-        program.answer(call_0="1")
-    assert program.told == [("look", "looked"), ("one", "1")]
-
-
 def test_calls_of_one_answer_that_have_the_same_id_are_told_in_their_order() -> None:
     program = Program()
     with program.steps.of("agent"):
@@ -103,14 +93,6 @@ def test_calls_of_one_answer_that_have_the_same_id_are_told_in_their_order() -> 
         program.exchange([], "main", {"None": "1"})
     assert program.told == [("one", "1"), ("two", UNSEEN), ("three", UNSEEN)]
     assert sum(step.prompt_tokens for step in program.recorded) == 20
-
-
-def test_a_conversation_that_gets_another_beginning_shows_the_results_of_its_calls() -> None:
-    program = Program()
-    with program.steps.of("agent"):
-        program.answer("one", id="a1")
-        program.answer(a1="1", thread="main, compacted")
-    assert program.told == [("one", "1")]
 
 
 def test_a_landmark_belongs_to_the_step_whose_output_has_it() -> None:

@@ -123,12 +123,6 @@ def test_a_cell_that_runs_is_waited_for_or_interrupted() -> None:
     ]
 
 
-def test_answers_without_an_action_spend_the_budget_too() -> None:
-    bench = run(ReActAgent("prompt " * 100, edit=True), *["no"] * 100, tokens=2000)
-    assert bench.trial.stop_reason == "tokens"
-    assert len(bench.recorded) < 12
-
-
 def test_a_prompt_of_the_user_stands_in_place_of_the_whole_system_prompt() -> None:
     [[system, _]] = requests(run(ReActAgent("Be quick.", edit=True), SUBMIT))
     assert system["content"] == "Be quick."

@@ -8,7 +8,6 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from pytest_super.agents.react.agent import STOP
 from pytest_super.agents.react.format import (
     ACTION_TYPES,
     WITHOUT_CONTENT,
@@ -96,15 +95,12 @@ def test_actions_that_the_thought_speaks_of_are_not_taken(thought: str) -> None:
         'prompt = """\nThought: x\nAction: submit\nObservation: y\n"""',
         'open("a.xml", "w").write("<content>text</content>")',
         '!grep -c "</content>" a.xml',
-        "<content>text</content>",
         "x = 1\n\n",
         "\n\n    indented()",
         "!printf 'a\\r\\n'\r\nsecond",
         "```\nonly begun",
         "a\n```\nb\n```\nc",
         "!echo </content> Thoughtful",
-        "%%writefile a.xml\n<entry>\n<content>\ntext\n</content>\n</entry>",
-        "%%writefile end.txt\n</content>\n</content>\naction: none",
     ],
 )
 def test_the_content_is_taken_to_the_letter(content: str) -> None:
@@ -134,36 +130,6 @@ def test_a_closing_tag_of_a_later_action_closes_only_that(between: str) -> None:
 def test_a_closing_tag_of_nothing_after_the_content_can_be_its_end(between: str) -> None:
     with pytest.raises(FormatError, match="A second </content> follows, so it is not clear"):
         parse_response(render_response("look", LS) + between)
-
-
-ENTRY = "%%writefile feed.xml\n<entry>\n<content>\ntext\n</content>\nObservation: 1\n</entry>"
-BLOCKS: st.SearchStrategy[str] = st.deferred(lambda: st.lists(LINE | NESTED, max_size=5).map("".join))
-LINE: st.SearchStrategy[str] = st.sampled_from(
-    ["x = 1\n", "\n", "Observation: 1\n", "Thought: so\n", "  Observation:\n", "Action: go\n", "</entry>\n"]
-)
-NESTED: st.SearchStrategy[str] = st.builds(
-    "{}{}{}".format,
-    st.sampled_from(["<content>\n", "<entry><content>\n", '  <content type="text">a\n', "<content>a\n"]),
-    BLOCKS,
-    st.sampled_from(["</content>\n", "b</content>\n", "</content></entry>\n", "  </content>  \n"]),
-)
-
-
-@given(BLOCKS.filter(lambda content: content.strip()), st.sampled_from(["", "\nObservation: a\n"]))
-@example(ENTRY, "")
-def test_balanced_tags_in_the_content_belong_to_it(content: str, rest: str) -> None:
-    action = Action(type="execute", content=content)
-    assert parse_response(render_response("look", action) + rest).action == action
-
-
-@given(BLOCKS.filter(lambda content: content.strip()))
-@example(ENTRY)
-def test_an_answer_that_a_stop_text_cut_within_its_content_is_refused(content: str) -> None:
-    answer = render_response("look", Action(type="execute", content=content))
-    parts = answer.split(STOP[0])
-    for count in range(1, len(parts)):
-        with pytest.raises(FormatError, match="The content is not closed"):
-            parse_response(STOP[0].join(parts[:count]))
 
 
 def test_the_first_complete_action_is_taken() -> None:
@@ -210,6 +176,11 @@ def test_to_continue_can_only_mean_to_wait(word: str) -> None:
             render_response("look", LS).removesuffix("\n</content>") + "\n" + render_response("so", LS),
             "not closed",
         ),
+        ("Thought: look\nAction: execute\n<content>\nprint('a')\n", "not closed"),
+        (
+            render_response("so", Action(type="execute", content="<a>\n<content>\nb\n</content>\n</a>")),
+            "not closed",
+        ),
         ("Thought: look\nAction: execute\n```\n!rm -r data", "not clear"),
         ("Thought: look\nAction: execute\n```\nx = '''\n```\ny\n```\n'''\n```", "not clear"),
         ("Thought: look\nAction: execute\n```bash\nls\n```", "exclamation mark"),
@@ -234,7 +205,7 @@ PARTS = st.sampled_from(
 
 
 def can_be_carried(content: str) -> bool:
-    """Not so one without text, one that begins as a fence, closes itself, or opens an action of its own."""
+    """Whether it has text, begins as no fence, and neither closes itself nor opens an action of its own."""
     closes = "</content>" in content and any(word in content for word in ("Thought", "Action"))
     opens = "Action" in content and "<content>" in content
     return bool(content.strip()) and not content.lstrip().startswith("```") and not closes and not opens
@@ -250,14 +221,14 @@ THOUGHTS = st.text().map(str.strip).filter(speaks_of_none)
 
 @given(THOUGHTS, st.sampled_from(["execute", "edit", "submit"]), CONTENTS)
 @example("", "execute", "\nx\n \n")
-def test_what_is_written_in_the_format_is_read_as_it_was_unless_a_tag_stays_open(
+def test_what_is_written_in_the_format_is_read_as_it_was_or_refused_for_a_tag(
     thought: str, type: str, content: str
 ) -> None:
     action = Action(type=type, content=content)
     try:
         response = parse_response(render_response(thought, action))
     except FormatError:
-        assert "<content>" in content
+        assert "content>" in content
         return
     assert (response.thought, response.action) == (thought, action)
 
@@ -340,15 +311,3 @@ def test_an_edit_is_read_as_it_was_written(path: str, before: list[str], after: 
 def test_an_edit_that_is_not_whole_is_refused(content: str, why: str) -> None:
     with pytest.raises(FormatError, match=why):
         parse_edit(content)
-
-
-@given(
-    st.text()
-    | st.lists(st.sampled_from(["a", "\n", "<<<BEFORE_EDIT>>>", "<<<AFTER_EDIT>>>", " "])).map("".join)
-)
-def test_no_edit_is_read_from_a_content_without_both_marks(content: str) -> None:
-    try:
-        parse_edit(content)
-    except FormatError:
-        return
-    assert content.index("<<<BEFORE_EDIT>>>") < content.rindex("<<<AFTER_EDIT>>>")

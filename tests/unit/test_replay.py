@@ -12,7 +12,6 @@ import pytest
 from pytest_super.agents.replay import ReplayAgent, stored_steps
 from pytest_super.errors import SuperError
 from pytest_super.store.trajectory import Action, Step, step_to_data
-from pytest_super.trial.observation import STILL_RUNNING
 from tests.unit.folder_kernel import FolderKernel
 from tests.unit.test_published import REACT, step_cells, write
 from tests.unit.test_trial import Bench
@@ -84,11 +83,6 @@ def test_a_step_that_a_running_cell_kept_from_being_done_is_not_done() -> None:
     assert "NameError" in quick.recorded[3].observation
 
 
-def test_the_end_of_a_run_ends_the_replay() -> None:
-    bench = replay(stored("exception", "Total context tokens exceeded."), stored("execute", "1"))
-    assert bench.recorded == []
-
-
 @pytest.mark.parametrize(
     ("steps", "again"),
     [
@@ -124,11 +118,6 @@ def test_what_only_its_agent_can_do_is_refused_before_anything_is_done() -> None
 def test_a_program_is_refused_with_the_reason_however_it_ended(type: str, outcome: str) -> None:
     with pytest.raises(SuperError, match=f"step 1 cannot be replayed: it is a whole program .`{type}`"):
         ReplayAgent([stored(type, "agent --yolo", outcome=outcome), stored("submit", "1")])
-
-
-def test_a_program_that_a_running_cell_kept_from_running_has_done_nothing() -> None:
-    kept = stored("command", "agent", outcome="error", observation=STILL_RUNNING)
-    assert taken(replay(kept, stored("execute", "1"))) == [("command", "error"), ("execute", "ok")]
 
 
 def test_the_commands_of_swe_agent_are_given_to_its_editor(tmp_path: Path) -> None:

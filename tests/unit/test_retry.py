@@ -14,8 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pytest_super.model.failures import Failure, ModelCallError
-from pytest_super.model.rate_limit import HEAD_START, RateLimiter
-from pytest_super.model.retry import LONGEST_RETRY_AFTER, MAX_SECONDS, RetryPolicy
+from pytest_super.model.retry import HEAD_START, LONGEST_RETRY_AFTER, MAX_SECONDS, RateLimiter, RetryPolicy
 
 T = TypeVar("T")
 ANSWER = "the answer"
@@ -180,19 +179,6 @@ def test_a_call_that_would_have_to_wait_for_more_than_five_minutes_is_given_up_a
     assert len(script.times) == 1
 
 
-def test_a_pause_of_five_minutes_is_made() -> None:
-    script = Script(ModelCallError(Failure.RATE_LIMITED, "soon", retry_after=300.0), ANSWER)
-    assert outcome_of(script) == ANSWER
-    assert script.waits == [300.0]
-
-
-def test_a_provider_that_asks_for_no_pause_is_not_asked_for_ever() -> None:
-    script = Script(ModelCallError(Failure.RATE_LIMITED, "now", retry_after=0.0), seconds=0.0)
-    failure_of(script)
-    assert len(script.times) == 8
-    assert sum(script.waits) > 60
-
-
 def calls_at(policy: RetryPolicy, *scripts: Script) -> list[ModelCallError]:
     """How the calls end, one after the other."""
     ended = []
@@ -214,12 +200,6 @@ def test_a_run_none_of_whose_calls_has_connected_ends_at_the_first_that_is_given
     assert "8 tries" in failed.message
     assert "has ever connected, so check the model's address" in failed.message
     assert (len(first.times), len(second.times)) == (8, 0)
-
-
-@pytest.mark.parametrize("connected", [TRANSIENT, LIMITED])
-def test_a_provider_that_has_refused_one_try_never_ends_the_run(connected: ModelCallError) -> None:
-    (failed,) = calls_at(retry_policy(), Script(connected, UNCONNECTED))
-    assert failed.failure is Failure.TRANSIENT
 
 
 def test_a_provider_that_has_answered_once_never_ends_the_run() -> None:
@@ -415,43 +395,6 @@ def test_a_fatal_error_ends_the_calls_that_wait_for_a_slot() -> None:
     outcomes = run(call_all(retry_policy(RateLimiter(2)), [script] * 16))
     assert {error.failure for error in outcomes} == {Failure.FATAL}
     assert len(script.times) == 2
-
-
-def test_calls_that_wait_for_their_retry_are_not_retried_after_a_fatal_error() -> None:
-    limited = Script(LIMITED, ANSWER, seconds=0.1)
-    # Begun before the limit was met, so that it ends during the pause.
-    outcomes = run(call_all(retry_policy(), [limited, Script(FATAL, seconds=0.2)]))
-    assert {error.failure for error in outcomes} == {Failure.FATAL}
-    assert len(limited.times) == 1
-
-
-def test_a_fatal_error_is_raised_at_once_during_a_pause() -> None:
-    limited = Script(ModelCallError(Failure.RATE_LIMITED, "slow", retry_after=200.0))
-
-    async def main() -> float:
-        shared = retry_policy()
-        waiting = asyncio.create_task(shared.call(limited))
-        await call_all(shared, [Script(FATAL, seconds=1.0)])
-        await call_all(shared, [Script(ANSWER)])
-        waiting.cancel()
-        return asyncio.get_running_loop().time()
-
-    assert run(main()) == 1.0
-
-
-def test_a_call_that_is_cancelled_as_its_turn_comes_leaves_the_turn_to_the_next() -> None:
-    async def main() -> float:
-        shared = retry_policy(RateLimiter(1))
-        first = asyncio.create_task(shared.call(Script(ANSWER, seconds=1.0)))
-        await asyncio.sleep(0)
-        second = asyncio.create_task(shared.call(Script(ANSWER)))
-        third = asyncio.create_task(shared.call(Script(ANSWER)))
-        await first
-        second.cancel()
-        await third
-        return asyncio.get_running_loop().time()
-
-    assert run(main()) == 1.0
 
 
 @given(

@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -178,7 +177,3 @@ def test_broken_yaml_is_reported_with_its_place(script: Path) -> None:
 def test_a_missing_file_is_reported(script: Path) -> None:
     with pytest.raises(SuperError, match="cannot be read: No such file"):
         ScriptedProvider(script)
-
-
-def test_json_that_is_nested_too_deeply_is_reported(script: Path) -> None:
-    assert problem_with(script, "[" * 3 * sys.getrecursionlimit()).startswith(str(script))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from typing import Any
 
 import httpx
@@ -12,8 +13,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pytest_super.model import streamed_answer
+from pytest_super.model.failures import ModelCallError
+from pytest_super.model.protocols.common import COMMON
 from pytest_super.model.protocols.protocol import END_MARK, Event
-from pytest_super.model.streamed_answer import events_of
+from pytest_super.model.streamed_answer import Relaying, events_of, read_answer
 
 EVENTS: list[Event] = [{"text": "a\u2028 b"}, {"text": "\n\n"}, {"n": [1, {}]}]
 
@@ -66,3 +70,26 @@ def test_one_json_value_may_have_blank_lines(before: str, between: str) -> None:
 def test_a_web_page_is_no_answer(between: str) -> None:
     with pytest.raises(ValueError, match="Expecting value"):
         read(f"<html>{between}<body>data: Bad gateway</body>{between}</html>")
+
+
+@asynccontextmanager
+async def signs_of_life() -> AsyncIterator[AsyncIterator[list[Any]]]:
+    async def endless() -> AsyncIterator[list[Any]]:
+        while True:
+            await asyncio.sleep(0)
+            yield []
+
+    yield endless()
+
+
+def test_an_answer_of_which_only_signs_of_life_come_is_not_waited_for_without_end(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(streamed_answer, "LONGEST_STREAM", 0.05)
+
+    async def read() -> None:
+        async with asyncio.timeout(10):
+            await read_answer(signs_of_life(), Relaying(COMMON, None), model="m", silence=600, secrets=())
+
+    with pytest.raises(ModelCallError, match="m: no end of the answer within"):
+        asyncio.run(read())

@@ -5,13 +5,12 @@ from __future__ import annotations
 import json
 from typing import Any
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from openai.lib.streaming.chat import ChatCompletionStreamState
 from openai.types.chat import ChatCompletionChunk
 
-from pytest_super.model.protocols.chat.stream import replay, wants_usage
+from pytest_super.model.protocols.chat.stream import replay
 from pytest_super.model.protocols.common import COMMON
 from pytest_super.model.protocols.protocol import PIECE
 
@@ -78,14 +77,6 @@ def test_usage_is_sent_on_request() -> None:
     *_, last, _done = replay(body, WITH_USAGE)
     assert (last["choices"], last["usage"]) == ([], body["usage"])
     assert all("usage" not in chunk for chunk in replay(body, {}))
-
-
-@pytest.mark.parametrize(
-    ("options", "wanted"),
-    [({"include_usage": True}, True), ({}, False), (None, False), (["include_usage"], False)],
-)
-def test_asking_for_usage_has_one_form(options: Any, wanted: bool) -> None:
-    assert wants_usage({"stream": True, "stream_options": options}) is wanted
 
 
 def test_the_stream_is_one_of_server_sent_events_and_says_that_it_is_done() -> None:

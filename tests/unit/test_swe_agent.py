@@ -15,7 +15,6 @@ from pytest_super.agents.prompts import read_prompt
 from pytest_super.agents.swe.agent import SweAgent
 from pytest_super.agents.swe.commands import ARGUMENTS, WAITING
 from pytest_super.agents.swe.format import parse_answer
-from pytest_super.kernel.cell import SandboxLostError
 from pytest_super.model.completion import Completion, FilteredError
 from pytest_super.store.trajectory import Action, Step
 from pytest_super.testing import FakeModel
@@ -188,23 +187,6 @@ def test_a_cell_past_its_limit_is_waited_for_or_interrupted_and_nothing_else_is_
 
 
 # What ends a trial
-
-
-def test_the_tools_time_is_not_charged(bench: Callable[..., Bench]) -> None:
-    run = bench(say("sleep(7)"), say("search_dir x"), say("submit 1"))
-    run.ask()
-    assert run.trial.budget.compute_seconds == 7
-
-
-def test_a_lost_sandbox_ends_the_trial_as_the_agents_doing(
-    bench: Callable[..., Bench], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    run = bench(say("open a"), say("open a"))
-    lost = Failing(SandboxLostError("killed")).complete
-    monkeypatch.setattr(run.kernel.files, "read", lost)
-    monkeypatch.setattr(run.kernel.files, "resolve", lost)
-    assert run.ask() == "sandbox_lost"
-    assert f"(Current directory: {run.kernel.folder})" in run.said(0)
 
 
 def test_a_provider_that_refuses_once_is_asked_again_with_less(

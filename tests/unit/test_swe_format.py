@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import contextlib
 import tracemalloc
-from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -243,30 +241,6 @@ def test_every_answer_is_read_or_refused_and_reads_the_same_when_it_is_shown_aga
     assert parse_answer(render_answer(answer.thought, answer.action.content)) == answer
 
 
-def is_read_or_refused(read: Callable[[str], Any], text: str) -> bool:
-    """Whether it is, a refusal with words; anything else is raised."""
-    try:
-        read(text)
-    except CommandError as error:
-        return bool(str(error))
-    return True
-
-
-@pytest.mark.parametrize(
-    ("content", "why"),
-    [("search_file don't a.py", "quote is not closed"), ("search_file " + "x" * 5000, "too long")],
-)
-def test_arguments_that_cannot_be_read_are_refused(content: str, why: str) -> None:
-    with pytest.raises(CommandError, match=why):
-        arguments_of(content)
-
-
-@given(ANSWERS)
-def test_every_command_has_arguments_or_is_refused(text: str) -> None:
-    for read in (arguments_of, submission):
-        assert is_read_or_refused(read, text)
-
-
 @given(st.text(), st.lists(st.text().map(lambda line: line.replace("\n", " "))))
 @example(thought="", lines=["```", "```python", "````"])
 def test_a_cell_reads_as_it_is_whatever_is_in_it(thought: str, lines: list[str]) -> None:
@@ -283,18 +257,3 @@ def test_an_edit_reads_as_it_is_whatever_fences_are_in_it(lines: list[str]) -> N
     answer = parse_answer(render_answer("so", content))
     assert (answer.action.type, answer.action.content) == ("edit", content)
     assert parse_edit(content) == ("1:2", lines)
-
-
-@pytest.mark.parametrize(
-    "unit",
-    [*("`", "```\n", "```a\n", "edit 1:1\n", "(", "goto(", ") ", "'", "\\", "{", "DISCUSSION ", " \n", "#*")],
-)
-@pytest.mark.parametrize("frame", ["{}", "```\n{}\n```", "```\nsubmit {}\n```", "```\nsearch_file {}\n```"])
-def test_long_answers_are_read_or_refused_too(unit: str, frame: str) -> None:
-    text = frame.replace("{}", unit * (300_000 // len(unit)))
-    for read in (parse_answer, arguments_of, submission):
-        assert is_read_or_refused(read, text)
-    with contextlib.suppress(CommandError):
-        content = parse_answer(text).action.content
-        assert is_read_or_refused(arguments_of, content)
-        assert is_read_or_refused(submission, content)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 import json
 import math
@@ -16,7 +15,7 @@ import pandas as pd  # type: ignore[import-untyped]
 import pytest
 
 from pytest_super.errors import EngineError, InfrastructureError, TrialEnded
-from pytest_super.kernel.cell import CellResult, SandboxLostError
+from pytest_super.kernel.cell import CellResult
 from pytest_super.kernel.files import SandboxFiles
 from pytest_super.metrics.matching.landmark_matcher import LandmarkMatcher
 from pytest_super.model.completion import BudgetSpentError, Completion, Model, ModelError, Usage
@@ -223,15 +222,6 @@ def test_only_a_submission_is_left_when_compute_runs_out_between_actions(cell: s
     assert (bench.trial.submitted, bench.trial.submission) == (True, 42)
 
 
-def test_another_spent_limit_ends_a_trial_without_compute_time() -> None:
-    bench = Bench(compute=100, steps=2)
-    bench.kernel.work(100, 100)
-    bench.trial.execute("1")
-    bench.trial.execute("1")
-    with pytest.raises(TrialEnded, match="steps"):
-        bench.trial.submit(42)
-
-
 def test_a_sample_does_not_stop_a_cell_that_is_waited_for() -> None:
     bench = Bench(compute=100)
     with bench.trial.compute_limit.put_off():
@@ -259,15 +249,6 @@ def test_what_a_cell_prints_after_the_compute_limit_is_not_credited() -> None:
     kernel.print("epoch 9\n")
     bench.trial.close()
     assert bench.landmarks.hits == [True, False]
-
-
-def test_what_a_cell_prints_after_the_end_of_its_trial_is_not_credited() -> None:
-    kernel = Printing(FakeClock())
-    bench = Bench(cell=1, landmarks=("epoch 9",), kernel=kernel)
-    assert bench.run(lambda trial: trial.execute("sleep(1000)")) == "returned"
-    kernel.print("epoch 9\n")
-    bench.landmarks.end_cell()
-    assert bench.landmarks.hits == [False]
 
 
 def test_the_step_and_token_and_cost_and_wall_budgets_end_the_trial() -> None:
@@ -354,15 +335,6 @@ def test_of_several_failures_the_first_is_reported() -> None:
     bench = Bench(model=FailsLater())
     with pytest.raises(EngineError):
         bench.run(lambda trial: trial.complete(ASK))
-
-
-def test_a_sandbox_that_is_lost_during_an_edit_is_the_agents_doing(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    bench = Bench()
-    monkeypatch.setattr(bench.kernel.files, "read", Failing(SandboxLostError("killed")).complete)
-    assert bench.run(lambda trial: trial.edit("f", "a", "b")) == "sandbox_lost"
-    assert bench.recorded[-1].outcome == "sandbox_lost"
 
 
 def test_a_landmark_is_credited_to_the_step_that_first_shows_it() -> None:
@@ -483,19 +455,6 @@ def test_an_agent_whose_run_is_a_generator_is_told_so() -> None:
     bench = Bench()
     assert run_agent(Lazy(), bench.trial, lambda _: False) == "agent_error"
     assert "yield" in (bench.trial.error or "")
-
-
-def test_a_task_that_a_coroutine_leaves_is_cancelled() -> None:
-    left: list[asyncio.Task[None]] = []
-
-    class Hasty:
-        async def run(self, trial: Trial) -> None:
-            left.append(asyncio.create_task(asyncio.sleep(1000)))
-            await asyncio.sleep(0)
-            trial.submit(42)
-
-    assert run_agent(Hasty(), Bench().trial, lambda _: False) == "submitted"
-    assert left[0].cancelled()
 
 
 def test_a_step_that_a_thread_finishes_after_the_end_of_its_trial_is_not_recorded() -> None:

@@ -241,38 +241,6 @@ def test_a_spent_budget_ends_the_trial_whoever_spent_it() -> None:
         assert program.act("execute", code="1")[1]["stop_reason"] == "tokens"
 
 
-@pytest.mark.parametrize(
-    ("method", "path"),
-    [
-        ("POST", "/v1/completions"),
-        ("POST", "/v1/embeddings"),
-        ("GET", "/v1/chat/completions"),
-        ("DELETE", "/v1/models/gpt-4o"),
-    ],
-)
-def test_another_part_of_the_models_api_is_told_what_is_offered(
-    asking: Beside, method: str, path: str
-) -> None:
-    assert asking.endpoint.note == ""
-    for _ in range(2):
-        status, answer = asking.ask(f"{path}?beta=true", b"{}", method=method)
-    assert status == 404
-    assert answer["error"].keys() == {"message", "type", "param", "code"}
-    offered = (
-        "only POST /v1/chat/completions, /v1/responses, /v1/messages, :generateContent, "
-        ":streamGenerateContent?alt=sse, and GET /v1/models"
-    )
-    assert answer["error"]["message"].startswith(f"{method} {path} is not offered here, {offered}")
-    told = f"[The program asked for {method} {path}: {offered} are offered here.]"
-    assert asking.endpoint.note == told
-
-
-def test_of_what_is_asked_in_vain_a_few_lines_are_told(asking: Beside) -> None:
-    for number in range(20):
-        asking.ask(f"/v1/{number}{'x' * 900}", b"{}")
-    assert len(asking.endpoint.note) < 1000
-
-
 def test_without_a_model_the_answer_says_how_to_name_one(program: Beside) -> None:
     status, answer = program.ask("/v1/chat/completions", json.dumps(ASK).encode())
     assert (status, answer["error"]["code"]) == (404, "no_model")

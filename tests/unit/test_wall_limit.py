@@ -136,20 +136,6 @@ def test_a_call_that_ends_at_the_limit_by_itself_is_not_interrupted() -> None:
     assert (bench.end(), ended) == ("wall", [True])
 
 
-def test_an_agent_that_swallows_the_end_gets_it_again_by_its_next_action() -> None:
-    caught: list[str] = []
-
-    def act(trial: Trial) -> None:
-        try:
-            sleep(trial)
-        except BaseException as ended:
-            caught.append(str(ended))
-        trial.execute("1")
-
-    bench = Bench(act)
-    assert (bench.end(), caught, bench.recorded) == ("wall", ["wall"], [])
-
-
 def test_an_agent_that_swallows_the_end_and_takes_no_action_gets_it_again(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

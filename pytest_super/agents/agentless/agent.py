@@ -5,13 +5,15 @@ The published code (arXiv 2506.19724) writes only the first of several missing f
 
 from __future__ import annotations
 
+import re
+import textwrap
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Any
 
-from pytest_super.agents.agentless.answer import last_block, with_answer
 from pytest_super.agents.agentless.retrieval import context_of
 from pytest_super.agents.gold import run_to_end
 from pytest_super.agents.prompts import read_prompt
+from pytest_super.functions.bounded import splice
 from pytest_super.functions.source import SourceError
 from pytest_super.json_values import loaded
 from pytest_super.kernel.cell import SandboxLostError
@@ -22,6 +24,7 @@ from pytest_super.trial.trial import Trial
 if TYPE_CHECKING:
     from pytest_super.option_types import Retrieval
     from pytest_super.tasks.public_task import MissingFunction, PublicExperiment
+
 
 DECODING: dict[str, Any] = {"temperature": 0.2, "max_tokens": 4000}
 # Of all commands' outputs, in a prompt.
@@ -80,3 +83,41 @@ class AgentlessAgent:
 def run_command(trial: Trial, experiment: PublicExperiment) -> str:
     step = run_to_end(trial, f"%%sh\ncd '{trial.task.folder or '.'}'\n{experiment.command}\n")
     return f"The experiment {experiment.name} printed:\n{step.observation}"
+
+
+_BLOCK = re.compile(r"^```[^\n]*\n(.*?)^```", re.MULTILINE | re.DOTALL)
+
+
+def last_block(answer: str) -> str:
+    """The last code block of an answer, or all of it."""
+    blocks: list[str] = _BLOCK.findall(answer)
+    return blocks[-1] if blocks else answer
+
+
+def with_answer(data: bytes, function: MissingFunction, answer: str) -> bytes:
+    """The file with the function's body from the answer: its last code block, or all of it.
+
+    With the new imports, functions and constants of the answer. Raises SourceError if there is no such
+    function in the answer, or it cannot be parsed, and InfrastructureError.
+    """
+    code = textwrap.dedent(last_block(answer)).strip("\n")
+    name, _, region = function.name.partition("@")
+    names = name.partition("#")[0].split(".")
+    if region:
+        lines = "\n".join([f"# region {region}", code, "# endregion"])
+        code = f"def {names[-1]}():\n{textwrap.indent(lines, '    ')}"
+    elif not re.search(rf"\bdef\s+{re.escape(names[-1])}\b", code):
+        raise SourceError(f"{function.file}: the answer has no definition of `{names[-1]}`")
+    wrapped = code
+    for outer in reversed(names[:-1]):
+        wrapped = f"class {outer}:\n{textwrap.indent(wrapped, '    ')}"
+    try:
+        return splice(function.file, data, encoded(wrapped), [function.name]).data
+    except SourceError:
+        # The answer can have the class around the method.
+        return splice(function.file, data, encoded(code), [function.name]).data
+
+
+def encoded(code: str) -> bytes:
+    # A model can write characters that no file can have.
+    return f"{code}\n".encode("utf-8", "replace")

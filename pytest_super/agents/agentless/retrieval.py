@@ -32,10 +32,7 @@ _DEFINITION = re.compile(r"^(?=(?:async\s+)?def |class |@)", re.MULTILINE)
 def context_of(
     files: SandboxFiles, task: PublicTask, function: MissingFunction, data: bytes, retrieval: Retrieval
 ) -> list[str]:
-    """What the prompt has besides the task: parts that are found, and the function's file, which is `data`.
-
-    Together they have about the tokens of `retrieval`. Raises SandboxLostError.
-    """
+    """What the prompt has besides the task: parts that are found, and the function's file."""
     characters = retrieval.tokens * CHARACTERS_PER_TOKEN
     parts = parts_for(files, task, function, retrieval.source)
     # At least half is left for the file.

@@ -26,10 +26,7 @@ PART = re.compile(r"^<<(react|react-super)>>\n(.*?)^<<end>>\n", re.MULTILINE | r
 
 
 class ReActAgent:
-    """Asks the model for one thought and one action at a time; with `edit` it is the paper's ReAct-SUPER.
-
-    `prompt` replaces the whole system prompt.
-    """
+    """Asks for one thought and one action at a time; with `edit` it is the paper's ReAct-SUPER."""
 
     def __init__(self, prompt: str | None = None, *, edit: bool) -> None:
         self.prompt = react_prompt(edit=edit) if prompt is None else prompt

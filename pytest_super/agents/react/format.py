@@ -18,12 +18,12 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from pytest_super.agents.asking import CUT, CUT_OFF, Response
-from pytest_super.agents.react.tags import CLOSING, MARKUP, OPENING, OPENING_LINE, UnclearError, within_tags
 from pytest_super.store.trajectory import Action
 
 ACTION_TYPES = ("execute", "edit", "submit", "continue_wait", "interrupt")
 WITHOUT_CONTENT = ("continue_wait", "interrupt")
 
+OPENING, CLOSING = "<content>", "</content>"
 BEFORE, AFTER = "<<<BEFORE_EDIT>>>", "<<<AFTER_EDIT>>>"
 
 FORM = f"""\
@@ -42,11 +42,16 @@ lines to replace
 {AFTER}
 the new lines"""
 
-_LABEL = re.compile(rf"(?:(?P<lead>^{MARKUP})|\b)Action[*_`]*+[ \t]*+:", re.MULTILINE | re.IGNORECASE)
+_MARKUP = r"[ \t>*_`#-]*+"
+_OPENING_LINE = re.compile(rf"^[ \t]*+{OPENING}", re.MULTILINE)
+_CLOSING_LINE = re.compile(rf"{CLOSING}(?=[ \t\r]*+(?:\n|\Z|(?:Thought|Action|Observation)\b))")
+_TAG = re.compile(rf"{OPENING}|{_CLOSING_LINE.pattern}")
+_LABEL = re.compile(rf"(?:(?P<lead>^{_MARKUP})|\b)Action[*_`]*+[ \t]*+:", re.MULTILINE | re.IGNORECASE)
 _TYPE = re.compile(r"[*_`'\"\s]*+([A-Za-z]++(?:[ _-][A-Za-z]++)?+)[*_`'\".]*+[ \t\r]*+(?=\n|<content>|\Z)")
 _SAID = r"Thought[*_`]*+[ \t]*+:[*_]*+"
-_THOUGHT = re.compile(rf"^{MARKUP}{_SAID}(?:\s*+^{_SAID})*+", re.MULTILINE | re.IGNORECASE)
+_THOUGHT = re.compile(rf"^{_MARKUP}{_SAID}(?:\s*+^{_SAID})*+", re.MULTILINE | re.IGNORECASE)
 _FENCE = re.compile(r"^[ \t]*+```([\w+-]*+)[ \t\r]*+$", re.MULTILINE)
+_ALONE = "In code, write a tag that begins or ends a line in two parts."
 _SHELLS = ("bash", "console", "sh", "shell", "zsh")
 
 
@@ -153,19 +158,33 @@ def _content(text: str, header: _Header, limit: int) -> str | None:
     if header.type in WITHOUT_CONTENT:
         return ""
     if text.startswith(OPENING, header.end):
-        return _checked(_within_tags(text, header.end + len(OPENING), limit), header.type)
-    if opening := OPENING_LINE.search(text, header.end, limit):
-        return _checked(_within_tags(text, opening.end(), limit), header.type)
+        return _checked(_within_tags(text, header.end + len(OPENING)), header.type)
+    if opening := _OPENING_LINE.search(text, header.end, limit):
+        return _checked(_within_tags(text, opening.end()), header.type)
     if text[header.end : limit].lstrip().startswith("```"):
         return _checked(_sole_fence(text[header.end : limit]), header.type)
     return None
 
 
-def _within_tags(text: str, start: int, limit: int) -> str:
-    try:
-        return within_tags(text, start, limit)
-    except UnclearError as error:
-        raise FormatError(f"{error}\n{FORM}") from None
+def _within_tags(text: str, start: int) -> str:
+    """The content from `start` up to the first closing tag at the end of a line. Raises FormatError.
+
+    The model has made up the rest, unless that closes a tag that it does not open.
+    """
+    closing = _CLOSING_LINE.search(text, start)
+    # A tag that stays open in the content can be that of the next action, or a stop text has cut the answer.
+    if closing is None or _OPENING_LINE.search(text, start, closing.start()):
+        raise FormatError(f"The content is not closed by {CLOSING}, so nothing was done. {_ALONE}\n{FORM}")
+    depth = 1
+    for tag in _TAG.finditer(text, closing.end()):
+        depth += 1 if tag[0] == OPENING else -1
+        if not depth:
+            why = f"A second {CLOSING} follows, so it is not clear where the content ends"
+            raise FormatError(f"{why}, and nothing was done. {_ALONE}\n{FORM}")
+    # Only the line ends next to the tags: blank lines can be intended.
+    content = re.sub(r"\A[ \t]*+(?:\r?\n)?", "", text[start : closing.start()])
+    head, _, last = content.rpartition("\n")
+    return content if last.strip(" \t\r") else head
 
 
 def _sole_fence(text: str) -> str:

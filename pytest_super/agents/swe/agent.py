@@ -8,9 +8,9 @@ from pytest_super.agents.asking import ask, submit, task_text
 from pytest_super.agents.history import PRE_EXECUTED_THOUGHT, clipped_observations
 from pytest_super.agents.prompts import read_prompt
 from pytest_super.agents.swe.commands import CommandError
-from pytest_super.agents.swe.files import printable
 from pytest_super.agents.swe.format import parse_answer, render_answer, submission_text
 from pytest_super.agents.swe.tools import Editor
+from pytest_super.agents.swe.window import printable
 from pytest_super.errors import InfrastructureError
 from pytest_super.kernel.cell import SandboxLostError
 from pytest_super.model.completion import Message

@@ -72,10 +72,7 @@ def parse_answer(text: str, finish_reason: str = "stop") -> Response:
 
 
 def render_answer(thought: str, content: str) -> str:
-    """The answer that `parse_answer` reads as this thought and command.
-
-    Its fence is longer than any fence in the command.
-    """
+    """The answer that `parse_answer` reads so. Its fence is longer than any fence in the command."""
     inner = [found for line in content.split("\n") if (found := _FENCE.fullmatch(line))]
     fence = "`" * max([3, *(len(found[1]) + 1 for found in inner)])
     return f"DISCUSSION\n{thought}\n{fence}\n{content}\n{fence}"
@@ -127,17 +124,15 @@ def _block(lines: Sequence[str], start: int, opening: re.Match[str]) -> _Block:
     end = _end(lines, start, len(opening[1]), text_start)
     if end is None:
         raise CommandError(f"The command is not closed by a fence, so nothing was done.\n{FORM}")
-    content = _without_blank_ends([label if has_command else "", *lines[start + 1 : end]])
+    written = [label if has_command else "", *lines[start + 1 : end]]
+    content = "\n".join(written[_next_written(written, 0) :]).rstrip()
     if not content and (label in ARGUMENTS or label in WAITING):
         content = label
     return _Block(content=content, start=start, end=end + 1)
 
 
 def _end(lines: Sequence[str], start: int, size: int, edit: int | None) -> int | None:
-    """The number of the closing fence. A fence with a label opens a nested block.
-
-    `edit` is the number of an edit's first line; the edit's text can contain any fences.
-    """
+    """The number of the closing fence; labelled ones nest. `edit` is the first line of an edit."""
     depth = 0
     if edit is not None and (mark := _mark(lines, edit + 1)) is not None:
         start = mark
@@ -170,7 +165,3 @@ def _mark(lines: Sequence[str], start: int) -> int | None:
 def _next_written(lines: Sequence[str], start: int) -> int:
     """The number of the first line from `start` on that is not blank, or else that of the last line."""
     return next((number for number in range(start, len(lines)) if lines[number].strip()), len(lines) - 1)
-
-
-def _without_blank_ends(lines: Sequence[str]) -> str:
-    return "\n".join(lines[_next_written(lines, 0) :]).rstrip()

@@ -7,20 +7,155 @@ output has the form of SUPER's published runs.
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from pytest_super.agents.swe.commands import ARGUMENTS, CommandError, arguments_of, parse_edit, usage
-from pytest_super.agents.swe.edit import UPDATED, edited, make_edit
-from pytest_super.agents.swe.files import MissingFile, ToolRefused, exists, printable, read, write
-from pytest_super.agents.swe.search import find_file, search_dir, search_lines
-from pytest_super.agents.swe.window import OVERLAP, WINDOW, lines_of, window, within
+from pytest_super.agents.swe.window import (
+    OVERLAP,
+    WINDOW,
+    MissingFile,
+    ToolRefused,
+    exists,
+    find_file,
+    lines_of,
+    printable,
+    read,
+    search_dir,
+    search_lines,
+    window,
+    within,
+    write,
+)
+from pytest_super.functions.bounded import compile_error
+from pytest_super.functions.source import SourceError
 from pytest_super.store.trajectory import Action
-from pytest_super.trial.trial import Tool
 
 if TYPE_CHECKING:
     from pytest_super.kernel.files import SandboxFiles
+    from pytest_super.trial.trial import Tool
+
+
+RULE = "-" * 49
+UPDATED = (
+    "File updated. Please review the changes and make sure they are correct "
+    "(correct indentation, no duplicate lines, etc). Edit the file again if necessary."
+)
+NOT_APPLIED = """\
+Your changes have NOT been applied. Please fix your edit command and try again.
+You either need to 1) Specify the correct start/end line arguments or 2) Correct your edit code.
+DO NOT re-run the same failed edit command. Running it again will lead to the same error."""
+
+# Larger files are not checked: nobody writes them by hand.
+CHECKED_BYTES = 2**20
+
+
+@dataclass(frozen=True, kw_only=True)
+class LineEdit:
+    """Replaces the lines `first` to `last`, counted from 1, by `text`, lines without newlines."""
+
+    first: int
+    last: int
+    text: Sequence[str]
+
+
+def make_edit(span: str, text: Sequence[str], total: int) -> LineEdit:
+    """The edit of `edit <span>` in a file with so many lines; an empty one has one. Raises ToolRefused."""
+    numbers = re.fullmatch(r"(\d{1,9})\s*:\s*(\d{1,9})", span)
+    if numbers is None:
+        raise ToolRefused(
+            f"{usage('edit')}\nError: it edits the open file, and takes the numbers of two lines"
+        )
+    first, last, total = int(numbers[1]), int(numbers[2]), max(total, 1)
+    # For lines that the file does not have, the published tool put the text in some other place.
+    if not 1 <= first <= total:
+        raise ToolRefused(
+            f"{usage('edit')}\nError: <start_line> must be from 1 to {total}, the file's last line"
+        )
+    if last < first:
+        raise ToolRefused(f"{usage('edit')}\nError: <end_line> must not be less than <start_line>")
+    return LineEdit(first=first, last=min(last, total), text=text)
+
+
+def edited(path: str, lines: Sequence[bytes], edit: LineEdit) -> list[bytes]:
+    """The file's lines after the edit. Raises ToolRefused if it adds an error to a Python file."""
+    result = replaced(lines, edit)
+    if path.endswith(".py"):
+        last = edit.first + len(edit.text) - 1
+        error = introduced_error(b"".join(lines), b"".join(result), edit.first, last)
+        if error is not None:
+            raise ToolRefused(refusal(error, path, lines, result, edit))
+    return result
+
+
+def replaced(lines: Sequence[bytes], edit: LineEdit) -> list[bytes]:
+    """The lines after the edit; new lines have the line ends of the lines that they replace."""
+    before, old, after = lines[: edit.first - 1], lines[edit.first - 1 : edit.last], lines[edit.last :]
+    end = line_end(old) or line_end(before[-1:]) or b"\n"
+    new = [line.encode("utf-8", "replace") + end for line in edit.text]
+    if new and old and not line_end(old[-1:]):
+        new[-1] = new[-1].removesuffix(end)
+    return [*before, *new, *after]
+
+
+def line_end(lines: Sequence[bytes]) -> bytes:
+    """The line end of the first line; b"" if it has none or there are no lines."""
+    if not lines or not lines[0].endswith(b"\n"):
+        return b""
+    return b"\r\n" if lines[0].endswith(b"\r\n") else b"\n"
+
+
+def refusal(
+    error: SyntaxError, path: str, lines: Sequence[bytes], result: Sequence[bytes], edit: LineEdit
+) -> str:
+    """The reason of the refusal, the code as it would be after the edit, and the code as it is."""
+    # The sandbox's Python can be newer and accept more.
+    version = f"{sys.version_info.major}.{sys.version_info.minor}"
+    above, old, new = edit.first - 1, edit.last - edit.first + 1, len(edit.text)
+    return f"""\
+Your proposed edit has introduced new syntax error(s). \
+Please read this error message carefully and then retry editing the file.
+
+ERRORS:
+- E999 {type(error).__name__}: {error.msg} (line {error.lineno}, as Python {version} reads it)
+
+This is how your edit would have looked if applied
+{RULE}
+{window(path, result, above + new // 2, new + 10)}
+{RULE}
+
+This is the original code before your edit
+{RULE}
+{window(path, lines, above + (old + 1) // 2, old + 10)}
+{RULE}
+{NOT_APPLIED}"""
+
+
+def introduced_error(before: bytes, after: bytes, first: int, last: int) -> SyntaxError | None:
+    """The error that an edit introduces; its new lines are `first` to `last` of `after`.
+
+    Python reports only the first error of a file. If the file had an error before, an error outside the new
+    lines can be an older one that was hidden, so it is ignored; otherwise such a file could never be edited.
+    """
+    error = syntax_error(after)
+    if error is None:
+        return None
+    old = syntax_error(before)
+    if old is None:
+        return error
+    is_old = (old.msg, old.text) == (error.msg, error.text)
+    return error if not is_old and first <= (error.lineno or 0) <= last else None
+
+
+def syntax_error(source: bytes) -> SyntaxError | None:
+    """The error of this Python's compiler, None also for a source that cannot be checked within limits."""
+    try:
+        return compile_error("<edited>", source) if len(source) <= CHECKED_BYTES else None
+    except SourceError:
+        return None
+
 
 # Lines shown above the requested line.
 ABOVE_GOAL = WINDOW // 6
@@ -28,10 +163,7 @@ ABOVE_GOAL = WINDOW // 6
 
 @dataclass(kw_only=True)
 class Editor:
-    """The open file and the lines of it that are shown. A failed command changes neither.
-
-    The exception is a `create` of an existing file, which opens it, as in the published runs.
-    """
+    """The open file and the lines shown. A failed command changes neither, but `create` opens what exists."""
 
     path: str | None = None
     center: int = WINDOW // 2

@@ -32,10 +32,7 @@ def environment(url: str, key: str) -> dict[str, str]:
 
 
 def models_at(path: str, name: str) -> Body | None:
-    """The answer to GET, for the list of models or one of them; None if the path is another.
-
-    `name` is the run's model. It answers to any name.
-    """
+    """The answer to GET for the list of models or any of them; None if the path is another."""
     card: dict[str, Any] = {}
     listed: Body = {}
     for each in PROTOCOLS:

@@ -12,9 +12,8 @@ from packaging.version import InvalidVersion, Version
 
 from pytest_super.errors import SuperError
 from pytest_super.kernel.sandbox import AGENTS, ProgramInImage
-from pytest_super.programs.answer import take_answer
+from pytest_super.programs.answer import preparing, take_answer
 from pytest_super.programs.command import ENVIRONMENT, fill, model_name
-from pytest_super.programs.ending import preparing
 from pytest_super.store.trajectory import Action
 
 if TYPE_CHECKING:

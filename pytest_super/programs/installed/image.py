@@ -25,10 +25,7 @@ def build_image(
     network: str | None,
     print_line: Callable[[str], None],
 ) -> str:
-    """Build an image with the program of the agent on top of the image `base`. Returns its name.
-
-    The other arguments are those of `kernel.providers.docker.image.build`. Raises InfrastructureError.
-    """
+    """Build an image on top of `base`, by `docker.image.build`'s options. Returns its name."""
     package = agent.package
     arguments = {"CHECK": agent.version_command.replace("{place}", agent.place)}
     if not isinstance(package, PipPackages):

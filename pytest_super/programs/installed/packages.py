@@ -103,10 +103,7 @@ def cpu_of(architecture: str) -> str:
 
 
 def run_npm(command: str, options: list[str], specs: list[str], folder: Path) -> None:
-    """Run npm in a folder of this machine, and no script of a package. Raises InfrastructureError.
-
-    It has the user's registry, certificates and proxy, and checks the digests of what it downloads.
-    """
+    """Run npm by the user's settings, and no script of a package. Raises InfrastructureError."""
     if shutil.which("npm") is None:
         raise InfrastructureError(
             "the program npm, which downloads the agent, is missing: install it (the package `npm` of most "

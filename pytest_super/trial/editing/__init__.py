@@ -1,4 +1,4 @@
-"""The edit action of the SUPER paper (appendix E): an exact replacement in one place of a file's bytes."""
+"""Editing a file, by an exact replacement in one place as in the SUPER paper (appendix E), and reading it."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from pytest_super.trial.editing.places import Place, end_of_line, has_text, line
 
 if TYPE_CHECKING:
     from pytest_super.kernel.files import SandboxFiles
+
 
 # A search makes a few copies of the file in memory.
 LARGEST = 32 * 2**20
@@ -74,10 +75,7 @@ def edit_file(files: SandboxFiles, path: str, before: str, after: str) -> tuple[
 
 
 def whole_lines(files: SandboxFiles, path: str, before: str, after: str) -> tuple[str, str]:
-    """The `before` and `after` of the same edit in whole lines, as agents write edits.
-
-    Returns them as they are if they cannot be written so, or if the edit cannot be made.
-    """
+    """The same edit in whole lines, as agents write edits, or as it is if that is not possible."""
     try:
         data = files.read(path, LARGEST)
         return lines_around(data, before, after)
@@ -145,3 +143,18 @@ def with_ends_of(data: bytes, place: Place, new: bytes) -> bytes:
         replaced = [data[max(0, above - 1) : above + 1]]
     ends = chain(replaced, repeat(replaced[-1]))
     return LINE_END.sub(lambda end: b"\r\n" if next(ends) == b"\r\n" else end[0], new)
+
+
+# As much as the host keeps of the beginning of a cell's output.
+LARGEST_SHOWN = 100_000
+
+
+def read_text(files: SandboxFiles, path: str) -> tuple[str, str]:
+    """The observation and the outcome, `ok` or `error`. What is not UTF-8 is replaced by U+FFFD."""
+    try:
+        return files.read(path, LARGEST_SHOWN).decode("utf-8", "replace"), "ok"
+    except OSError as error:
+        reason = " ".join((error.strerror or str(error))[:LONGEST].split())
+        if error.errno == errno.EFBIG:
+            reason = f"it has more than {LARGEST_SHOWN:,} bytes; print parts of it in a cell"
+        return f"ERROR: File {path[:LONGEST]} cannot be read: {reason}.", "error"

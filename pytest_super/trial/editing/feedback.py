@@ -23,8 +23,6 @@ NEAR = (
     "\nDid you mean to replace the following lines (notice leading/trailing whitespaces difference)?\n"
     "```\n{}\n```"
 )
-# Not in the published text, which shows one such place and does not mention others.
-SECOND_NEAR = "\nThere are {} places with only such differences. The second one:\n```\n{}\n```"
 PARTIAL = "\nHere are partially matched lines:\n```\n{}\n```"
 
 
@@ -37,21 +35,18 @@ def done(data: bytes, place: Place, *, is_deletion: bool) -> str:
 def several(data: bytes, places: list[Place]) -> str:
     shown = [excerpt(data, place, above=2, below=2) for place in places[:2]]
     occurrences = [f"Occurrence {number}:\n```\n\n{text}\n```" for number, text in enumerate(shown, 1)]
-    return "\n".join([SEVERAL.format(number_of(places)), *occurrences])
+    return "\n".join(
+        [SEVERAL.format(len(places) if len(places) < MOST else f"at least {MOST}"), *occurrences]
+    )
 
 
 def not_found(data: bytes, lines: bytes) -> str:
     text = NOT_FOUND.format(brief(lines.removesuffix(b"\n")))
-    near = near_places(data, lines)
-    if not near:
-        best = best_place(data, lines)
-        return text + PARTIAL.format(content(data, best)) if best else text
-    text += NEAR.format(content(data, near[0]))
-    return text + SECOND_NEAR.format(number_of(near), content(data, near[1])) if len(near) > 1 else text
-
-
-def number_of(places: list[Place]) -> str:
-    return str(len(places)) if len(places) < MOST else f"at least {MOST}"
+    if near := near_places(data, lines):
+        # The last one, as in the published runs.
+        return text + NEAR.format(content(data, near[-1]))
+    best = best_place(data, lines)
+    return text + PARTIAL.format(content(data, best)) if best else text
 
 
 def content(data: bytes, place: Place) -> str:

@@ -50,10 +50,7 @@ def text_places(data: bytes, text: bytes) -> list[Place]:
 
 
 def line_places(data: bytes, lines: bytes) -> list[Place]:
-    """Find up to MOST places of the lines, without the end of the last. All blank lines are equal.
-
-    Carriage returns at line ends are compared only if `lines` has some.
-    """
+    """Find up to MOST places of the lines, without the end of the last. All blank lines are equal."""
     return located(data, lines, exact_keys)
 
 
@@ -98,7 +95,8 @@ def located(data: bytes, lines: bytes, keys_of: Callable[[bytes, bool], bytes]) 
 
 
 def exact_keys(lines: bytes, has_returns: bool) -> bytes:
-    keys = BLANK_LINE.sub(b"", terminated(lines))
+    ended = lines if lines.endswith(b"\n") or not lines else lines + b"\n"
+    keys = BLANK_LINE.sub(b"", ended)
     return keys if has_returns else keys.replace(b"\r\n", b"\n")
 
 
@@ -107,10 +105,6 @@ def stripped_keys(lines: bytes, _has_returns: bool) -> bytes:
     keys = io.BytesIO()
     keys.writelines(line.strip(SPACES + b"\n") + b"\n" for line in io.BytesIO(lines))
     return keys.getvalue()
-
-
-def terminated(lines: bytes) -> bytes:
-    return lines if lines.endswith(b"\n") or not lines else lines + b"\n"
 
 
 def positions(data: bytes, text: bytes) -> list[int]:

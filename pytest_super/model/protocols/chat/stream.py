@@ -71,10 +71,7 @@ class Indexed(dict[int, dict[str, Any]]):
 
 
 def whole(events: list[Event]) -> Body | None:
-    """The `chat.completion` object; None if the stream broke off.
-
-    Raises StreamError, and TypeError if a part of the answer has a wrong type.
-    """
+    """The answer; None if the stream broke off. Raises StreamError, and TypeError for a wrong type."""
     body: Body = {}
     choices: dict[int, dict[str, Any]] = {}
     for chunk in (chunk for chunk in events if chunk != END_MARK):
@@ -90,16 +87,12 @@ def whole(events: list[Event]) -> Body | None:
     if not is_ended:
         return None
     finished = [{"index": index, **with_defaults(joined(choices[index]))} for index in sorted(choices)]
-    check_types([choice["message"] for choice in finished if "message" in choice])
-    return {**body, "object": "chat.completion", "choices": finished}
-
-
-def check_types(messages: list[dict[str, Any]]) -> None:
-    for message in messages:
+    for message in (choice["message"] for choice in finished if "message" in choice):
         if not isinstance(message["content"], str | None):
             raise TypeError("the content is not text")
         if not is_list_of_objects(message.get("tool_calls") or []):
             raise TypeError("the tool calls are not a list")
+    return {**body, "object": "chat.completion", "choices": finished}
 
 
 def has_part(event: Event) -> bool:
@@ -112,10 +105,7 @@ def has_part(event: Event) -> bool:
 
 
 def renamed(choice: dict[str, Any]) -> dict[str, Any]:
-    """A server that cannot stream sends the whole message where others send a part of it.
-
-    Its content is text: some servers send a list of parts.
-    """
+    """The choice with its `delta`, or the whole message of a server that cannot stream, as `message`."""
     rest = {name: value for name, value in choice.items() if name not in ("delta", "index")}
     message: Any = choice.get("delta") if choice.get("message") is None else choice["message"]
     parts: Any = message.get("content") if isinstance(message, dict) else None

@@ -94,7 +94,11 @@ class Gemini(WireProtocol):
         result = self.seen(given)
         if not is_list_of_objects(given.get("contents")) or not given["contents"]:
             raise invalid("contents", "must be a list of at least one object")
-        check_parts([given["contents"], given.get("systemInstruction")])
+        for part in parts_in(
+            [given["contents"], given.get("systemInstruction")], ("parts", "functionResponse")
+        ):
+            if part.get("fileData"):
+                raise invalid("fileData", "is not offered: send inlineData; nothing is fetched for a model")
         return result, [] if is_open else remove_hosted_tools(result)
 
     def has_files(self, request: Request) -> bool:
@@ -126,13 +130,6 @@ def canonical(value: Any) -> Any:
         return value
     named = {UNDERSCORE.sub(lambda found: found[1].upper(), name): item for name, item in value.items()}
     return {name: item if name in FREE else canonical(item) for name, item in named.items()}
-
-
-def check_parts(contents: Any) -> None:
-    """Raises ModelCallError, INVALID, if a part of the prompt has to be fetched."""
-    for part in parts_in(contents, ("parts", "functionResponse")):
-        if part.get("fileData"):
-            raise invalid("fileData", "is not offered: send inlineData; nothing is fetched for a model")
 
 
 def remove_hosted_tools(request: Request) -> list[str]:

@@ -102,10 +102,7 @@ def with_defaults(request: Request, parameters: Request) -> Request:
 
 
 class Ids:
-    """The ids of calls, by their place in the conversation, and of their results.
-
-    Google's own answers have none. Some clients make ids for the next request, which `said` cannot know.
-    """
+    """The ids of calls and of their results, by their place: Google's own answers have none."""
 
     def __init__(self, before: int = 0) -> None:
         """`before`: the calls before."""

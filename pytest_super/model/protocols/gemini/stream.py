@@ -80,11 +80,6 @@ def joined(pieces: list[dict[str, Any]]) -> dict[str, Any]:
                 result[name] = value
     if parts := [part for piece in pieces for part in parts_of(piece)]:
         result["content"]["parts"] = with_texts_joined(parts)
-    for name, value in (result.get("logprobsResult") or {}).items():
-        # The probabilities of each piece's own tokens.
-        if isinstance(value, list):
-            stated = (piece.get("logprobsResult") or {} for piece in pieces)
-            result["logprobsResult"][name] = [item for each in stated for item in each.get(name) or ()]
     return result
 
 

@@ -63,7 +63,9 @@ class Responses(OpenAI):
         result = self.seen(request)
         if not isinstance(request.get("input"), str) and not is_list_of_objects(request.get("input")):
             raise invalid("input", "must be a text or a list of objects")
-        check_addresses(request["input"])
+        # The arguments of a tool are data, whatever their fields are called.
+        for part in parts_in(request["input"], ("content", "output")):
+            check_part(part)
         # A stored answer would outlive the trial.
         result["store"] = False
         return result, [] if is_open else remove_hosted_tools(result)
@@ -103,14 +105,8 @@ class Responses(OpenAI):
         return named_event({"type": "response.failed", "response": {"id": "resp_failed", **response}})
 
 
-def check_addresses(value: Any) -> None:
-    """Raises ModelCallError, INVALID, if a part of the prompt has to be fetched."""
-    # The arguments of a tool are data, whatever their fields are called.
-    for part in parts_in(value, ("content", "output")):
-        check_part(part)
-
-
 def check_part(part: dict[str, Any]) -> None:
+    """Raises ModelCallError, INVALID, if a part of the prompt has to be fetched."""
     is_bare = "id" in part and not part.keys() & {"type", "role", "content"}
     if part.get("type") == "item_reference" or is_bare:
         raise invalid("input", "has an item_reference, and no answer is stored: send the item itself")

@@ -64,17 +64,13 @@ def messages(request: Request) -> list[dict[str, Any]]:
     items = request["input"]
     if isinstance(items, str):
         items = [{"role": "user", "content": items}]
-    for are_outputs, group in groupby(items, is_output):
+    for are_outputs, group in groupby(items, lambda item: item.get("type") in OUTPUTS):
         if are_outputs:
             found += answers(list(group))
         else:
             for item in group:
                 add(found, item)
     return list(map(finished, found))
-
-
-def is_output(item: dict[str, Any]) -> bool:
-    return item.get("type") in OUTPUTS
 
 
 def answers(outputs: list[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -86,16 +82,15 @@ def answers(outputs: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def add(found: list[dict[str, Any]], item: dict[str, Any]) -> None:
-    """Add one item, not of a tool, to the messages; the items of one turn of the model become one message.
-
-    The texts of a turn are a list until `finished` joins them: one by one would take quadratic time.
-    """
+    """Add one item, not of a tool. A turn's items become one message, whose texts `finished` joins."""
     kind = item.get("type", "message")
     if kind == "message" and item.get("role") != "assistant":
         role = "user" if item.get("role") == "user" else "system"
         found.append({"role": role, "content": chat_parts(item.get("content"))})
     elif kind == "message":
-        turn(found)["content"] += spoken(item.get("content"))
+        # What the model says when it refuses is one of its texts, too.
+        refusals = map(refusal_in, objects(item.get("content")))
+        turn(found)["content"] += [text_of(item.get("content")), *refusals]
     elif kind == "reasoning":
         turn(found).update(thinking_of(item))
     elif kind in CALLS:
@@ -116,11 +111,6 @@ def finished(message: dict[str, Any]) -> dict[str, Any]:
         return message
     texts = message["content"]
     return {**message, "content": "\n".join(filter(None, texts)) if texts else None}
-
-
-def spoken(content: Any) -> list[str]:
-    """The texts of a message of the model. What it says when it refuses is one, too."""
-    return [text_of(content), *(refusal_in(part) for part in objects(content))]
 
 
 def tool_message(item: dict[str, Any]) -> dict[str, Any]:
