@@ -19,8 +19,7 @@ if TYPE_CHECKING:
     from pytest_super.tasks.task import Task
 
     Values = Sequence[Figure | Phrase]
-    ReadTexts = Callable[[Path], Sequence[Text]]
-
+ReadTexts = Callable[[Path], Sequence[Text]]
 QUOTED = re.compile(rf"{NUMBER.pattern}(?: ?%)?")
 # Texts that are reported for each place where values are looked for.
 MOST_TEXTS = 3
