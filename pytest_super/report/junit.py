@@ -16,6 +16,7 @@ from pytest_super.gate.figures import mean_with_errors, without_interrupted
 from pytest_super.metrics import Metric
 from pytest_super.metrics.accuracy import ACCURACY
 from pytest_super.report.facts import single_values, texts_of
+from pytest_super.report.failure_line import describe
 from pytest_super.report.notebook import NOTEBOOK
 from pytest_super.report.repeats import chosen_share, pass_at
 from pytest_super.report.summary import (
@@ -27,7 +28,6 @@ from pytest_super.report.summary import (
     totals,
     whole_set,
 )
-from pytest_super.report.text import describe
 from pytest_super.store.atomic_write import write_atomically
 from pytest_super.store.result_fields import Field
 from pytest_super.store.results import TrialResult, result_fields

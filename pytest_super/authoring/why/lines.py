@@ -10,7 +10,7 @@ from pytest_super.authoring.why.rounds import Searched
 from pytest_super.authoring.why.search import CannotTell
 from pytest_super.authoring.why.steps import Lost, NotLost, OnlyAgain
 from pytest_super.authoring.why.trials import LostTrial
-from pytest_super.report.text import describe
+from pytest_super.report.failure_line import describe
 from pytest_super.store.results import TrialResult
 from pytest_super.words import named, one_line, shortened
 

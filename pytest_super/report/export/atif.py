@@ -11,8 +11,15 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from pytest_super.report.export.steps import function_of, has_model_call, is_call, rest_of
-from pytest_super.report.export.trials import StoredTrials, TrialRecord, to_json
+from pytest_super.report.export.trials import (
+    StoredTrials,
+    TrialRecord,
+    function_of,
+    has_model_call,
+    is_call,
+    rest_of,
+    to_json,
+)
 from pytest_super.store.trajectory import Step
 
 VERSION = "ATIF-v1.7"

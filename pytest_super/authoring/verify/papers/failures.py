@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 from pytest_super.metrics.checking import name_of
-from pytest_super.report.text import wrong_lines
+from pytest_super.report.failure_line import wrong_lines
 
 if TYPE_CHECKING:
     from pytest_super.authoring.verify.papers.runs import Outcome
