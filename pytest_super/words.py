@@ -1,7 +1,5 @@
 """Texts for people that all parts use: numbers with their noun, errors in words, lines for a terminal."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Sequence
 

@@ -1,7 +1,5 @@
 """The fields of a result as lines for people, by their declarations."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The red line of a trial that is not solved: its figures, why it ended, and what was wrong."""
 
-from __future__ import annotations
-
 import os
 import re
 from collections.abc import Iterable, Sequence

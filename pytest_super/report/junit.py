@@ -4,8 +4,6 @@ The run's totals become suite properties, and failures of the infrastructure <er
 has one testcase, also if a worker died during it or its teardown failed too.
 """
 
-from __future__ import annotations
-
 import os
 import xml.etree.ElementTree as ET
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence

@@ -1,7 +1,5 @@
 """The live display: lines that say what is going on, whenever nothing else is written for a while."""
 
-from __future__ import annotations
-
 import os
 import sys
 import threading
@@ -91,7 +89,7 @@ class LiveDisplay:
         self._is_drawn = False
         self._touched = self._shown = clock()
 
-    def __enter__(self) -> LiveDisplay:
+    def __enter__(self) -> Self:
         self._thread.start()
         return self
 

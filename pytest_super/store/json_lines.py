@@ -1,7 +1,5 @@
 """Files of JSON lines, written by processes that can die: reading, writing, and errors of the disk."""
 
-from __future__ import annotations
-
 import errno
 import json
 import os

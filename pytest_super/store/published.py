@@ -1,7 +1,5 @@
 """Reads SUPER's published trajectories: history.ipynb of the agents react-super and swe-agent."""
 
-from __future__ import annotations
-
 import ast
 import re
 from collections.abc import Iterator

@@ -92,20 +92,19 @@ class TrialResult:
     """The [process](#processes) that ran the entrypoint, with `script`."""
     graded: Annotated[Objects, NOT_JUNIT] = field(default_factory=list)
     """For each value of the [grader](grading.md): `name`, `score`, `found`, `expected`, `why` there is
-    none, the `command` of a paper's experiment, the `exit_code`, and the end of what was `printed`."""
+    none, `command`, `exit_code`, the end of what was `printed`."""
     graded_in: str = ""
     """The sandbox of the grader: `fresh` or `same`."""
     graded_by: list[str] = field(default_factory=list)
-    """Of a [paper](papers.md#experiments): whose values decide: `gold-run`, `paper`."""
+    """Of a [paper](papers.md#experiments): whose values decide."""
     grade_seconds: Annotated[float, GRADING_TIME] = 0.0
     """Time of grading."""
     changed_elsewhere: list[str] | None = None
     """Up to 100 files that the agent changed and the grader did not collect."""
     taken: list[str] = field(default_factory=list)
-    """Of a [paper](papers.md#what-a-body-needs): what was graded besides the masked bodies, as `file:
-    name`."""
+    """Of a [paper](papers.md#what-a-body-needs): what was graded besides the bodies, as `file: name`."""
     left_out: list[str] = field(default_factory=list)
-    """Of a paper: other changes in these files, not graded, as `file: name` or `file: line N`."""
+    """Of a paper: other changes in these files, not graded."""
     whole_file: Annotated[Objects | None, NOT_JUNIT] = None
     """Of a [paper](papers.md#how-it-is-graded): the values with the agent's whole files."""
     masked: dict[str, Any] | None = None
@@ -118,7 +117,7 @@ class TrialResult:
     compute_seconds: Annotated[float, COMPUTE_TIME] = 0.0
     """Charged [compute time](task-format.md#compute-time)."""
     model_seconds: Annotated[float, replace(MODEL_TIME, label="model time", total="model")] = 0.0
-    """Time in which the agent waited for its model."""
+    """Time of waiting for the model."""
     waited_seconds: Annotated[float, replace(MODEL_TIME, label="waited")] = 0.0
     """The part of `model_seconds` that was [waiting](models.md#waiting)."""
     wall_seconds: Annotated[float, replace(TIME, label="total time")] = 0.0
@@ -126,7 +125,7 @@ class TrialResult:
     prompt_tokens: Annotated[int, replace(MODEL_TOKENS, page=False, notebook=False)] = 0
     """Tokens of the prompts."""
     cached_tokens: Annotated[int, MODEL_TOKENS] = 0
-    """The part of `prompt_tokens` that the provider read from its cache."""
+    """The part of `prompt_tokens` from the provider's cache."""
     completion_tokens: Annotated[int, replace(MODEL_TOKENS, page=False, notebook=False)] = 0
     """Tokens of the model's answers."""
     cost_usd: Annotated[float | None, COST] = None
@@ -140,7 +139,7 @@ class TrialResult:
     steps: Annotated[int, Field(absent="0")] = 0
     """The agent's steps, without pre-executed ones."""
     repeats: Annotated[int, Field(label="equal steps in a row")] = 0
-    """The most steps in a row with the same action and observation."""
+    """The most equal steps in a row."""
     dropped: Annotated[int, Field(unmeasured=TIME.unmeasured)] = 0
     """[Frames and messages of the sandbox](sandboxes.md#what-comes-out) that were dropped."""
     agent: str

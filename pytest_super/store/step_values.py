@@ -1,7 +1,5 @@
 """Values read from stored steps: why a cell failed, what was submitted, what was edited."""
 
-from __future__ import annotations
-
 import ast
 import json
 from collections.abc import Iterable

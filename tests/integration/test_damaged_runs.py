@@ -147,7 +147,7 @@ def test_calls_that_are_cut_are_not_counted(bench: Bench, tmp_path_factory: Any,
 OF_THE_PAGE = ("results.jsonl", "run.json", "verdict.json")
 
 
-@pytest.mark.parametrize("name", [*FILES, "trials/wrong/1.0/trajectory.ipynb", "verdict.json"])
+@pytest.mark.parametrize("name", ["results.jsonl", "trials/wrong/1.0/result.json", "verdict.json"])
 def test_no_command_waits_for_a_pipe_in_place_of_a_file(bench: Bench, tmp_path: Path, name: str) -> None:
     project = bench.copy(tmp_path / "project")
     run = project.latest

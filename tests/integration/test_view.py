@@ -20,6 +20,7 @@ import pytest_super.gate.statistics.mean  # noqa: F401
 
 # Here, because pytester removes modules that a test imports, and numpy refuses to be imported again.
 from pytest_super.store.trajectory import step_to_data
+from tests.browser.conftest import served as served_at
 from tests.integration.conftest import WITH_AND_WITHOUT_XDIST, Project
 from tests.stored import a_result, a_run, a_step, add_trial
 
@@ -111,9 +112,16 @@ def test_a_hook_that_raises_and_a_page_that_cannot_be_written_are_both_told(proj
 
 
 @contextmanager
-def viewing(*arguments: str, cwd: Path) -> Iterator[tuple[str, int]]:
-    """The server's host and port."""
-    command = [*SUPER, "view", *arguments]
+def served(*runs: Path) -> Iterator[tuple[str, int]]:
+    """The host and the port of a server in this process."""
+    with served_at(*runs) as url:
+        yield "127.0.0.1", int(url.rstrip("/").rpartition(":")[2])
+
+
+@contextmanager
+def viewing(cwd: Path) -> Iterator[tuple[str, int]]:
+    """The host and the port of the command's server."""
+    command = [*SUPER, "view"]
     with subprocess.Popen(command, cwd=cwd, stdout=subprocess.PIPE, text=True) as process:
         try:
             assert process.stdout is not None
@@ -203,7 +211,7 @@ def odd_files(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, i
     (folders["folder"] / "trajectory.jsonl").mkdir()
     shutil.rmtree(folders["linked"])
     folders["linked"].symlink_to(outside)
-    with viewing(cwd=tmp_path) as server:
+    with served(run.path) as server:
         yield server
 
 
@@ -237,7 +245,7 @@ def test_a_request_for_another_host_is_refused(one_run: tuple[str, int], host: s
 def test_a_page_is_only_sent_again_when_its_run_has_changed(tmp_path: Path) -> None:
     run = a_run(tmp_path / ".super")
     add_trial(run, a_result("a"))
-    with viewing(run.path.name, cwd=tmp_path) as server:
+    with served(run.path) as server:
         _, _, page = get(server, "/")
         version = page.split('data-version="')[1].split('"')[0].replace("&#34;", '"')
         known = {"If-None-Match": version}
@@ -252,7 +260,7 @@ def test_a_trial_leads_to_those_before_and_after_it_in_the_list(tmp_path: Path) 
     run = a_run(tmp_path / ".super")
     for id, value in (("a", 1.0), ("b", 0.0), ("c", 1.0)):
         add_trial(run, a_result(id, accuracy=value))
-    with viewing(cwd=tmp_path) as server:
+    with served(run.path) as server:
         pages = {id: get(server, f"/0/trials/{id}/1.0")[2] for id in "abc"}
     links = {id: re.findall(r'rel="(\w+)".*? href="/0/trials/(.)', page) for id, page in pages.items()}
     assert links == {"b": [("next", "a")], "a": [("prev", "b"), ("next", "c")], "c": [("prev", "a")]}
@@ -262,7 +270,7 @@ def test_two_runs_are_shown_next_to_each_other(tmp_path: Path) -> None:
     for name, value in (("one", 1.0), ("two", 0.0)):
         run = a_run(tmp_path / ".super", name)
         add_trial(run, a_result(accuracy=value), [a_step(observation=f"of {name}")])
-    with viewing("one", str(tmp_path / ".super/runs/two"), cwd=tmp_path) as server:
+    with served(*(tmp_path / ".super/runs" / name for name in ("one", "two"))) as server:
         _, _, page = get(server, "/")
         assert "<h2>Tasks</h2>" in page
         assert "lost" in page

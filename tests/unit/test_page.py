@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import json
+import re
 import subprocess
 import sys
 from collections.abc import Sequence
@@ -376,23 +377,22 @@ def test_a_trial_of_any_size_takes_no_more_than_it_may_and_the_rest_is_told(tmp_
     assert len(details) == 2
     assert all(sum(map(len, outline(one).text)) <= MOST_OF_TRIAL for one in details)
     assert "characters more in" in details[0]
-    assert "steps and" in details[1]
+    assert "steps more in" in details[1]
     assert 'href="run/trials/long/1.0/trajectory.jsonl"' in details[0]
 
 
-def test_of_many_trials_the_unsolved_ones_have_details_and_the_rest_is_told(tmp_path: Path) -> None:
+def test_of_many_trials_the_unsolved_ones_have_details_and_the_rest_is_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("pytest_super.report.page.render.MOST_OF_ALL", 60_000)
     run = a_run(tmp_path)
-    for number in range(520):
-        run.results.clear()
-        append_line(
-            run.path / "results.jsonl", a_result(f"t{number}", accuracy=float(number < 400)).to_data()
-        )
+    for number in range(5):
+        add_trial(run, a_result(f"t{number}", accuracy=float(number < 4)))
     page = one_file(read_run(run.path), "run")
-    assert page.count('<details class="trial"') == 500
-    assert "20 of 520 trials have no detail" in page
-    assert page.count("<h3>") == 500
-    assert "<h3>t519</h3>" in page
-    assert "<h3>t399</h3>" not in page
+    assert page.count('<details class="trial"') == page.count("<h3>") == 3
+    assert "2 of 5 trials have no detail" in page
+    assert "<h3>t4</h3>" in page
+    assert "<h3>t3</h3>" not in page
 
 
 def test_a_full_disk_is_told_with_the_option_that_names_the_page(
@@ -449,7 +449,8 @@ def test_a_conversation_is_cut_to_what_a_page_can_have(tmp_path: Path) -> None:
     talk(run, result, *("<" * 9000 for _ in range(9)))
     calls, _ = conversation_of(run.path, read_run(run.path).trials[0], 20_000)
     texts = [text for call in calls for _, text in call.texts]
-    assert sum(len(whole(text)) for text in texts) < 20_000
+    # The marks come on top.
+    assert sum(len(whole(text)) for text in texts) < 20_000 + 60 * len(texts)
     assert any(text.omitted for text in texts)
 
 
@@ -581,24 +582,6 @@ def test_a_result_whose_entries_are_damaged_is_named_and_the_others_are_shown(
     found = read_run(run.path)
     assert [one.result.id for one in found.trials] == ["whole"]
     assert "the result of odd is damaged" in one_file(found, "run")
-
-
-SCALARS = st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=3)
-VALUES = st.recursive(SCALARS, lambda inner: st.lists(inner, max_size=2), max_leaves=3)
-NAMES = ("name", "score", "found", "expected", "why", "command", "pattern", "step", "is_echo", "seconds")
-ENTRIES = st.dictionaries(st.sampled_from((*NAMES, "status", "changed", "arguments")), VALUES)
-
-
-@settings(deadline=None, max_examples=25)
-@given(st.sampled_from(["graded", "whole_file", "landmarks_found"]), st.lists(ENTRIES, max_size=2), ENTRIES)
-def test_entries_of_any_content_raise_nothing(
-    field: str, entries: list[Any], process: dict[str, Any]
-) -> None:
-    with TemporaryDirectory() as name:
-        run = a_run(Path(name))
-        changed = {field: entries, "entrypoint_process": process}
-        append_line(run.path / "results.jsonl", {**a_result().to_data(), **changed})
-        assert "<main" in one_file(read_run(run.path), "run")
 
 
 def test_a_trial_that_runs_is_listed_with_what_it_does(tmp_path: Path) -> None:
@@ -760,25 +743,15 @@ def test_without_scipy_pages_are_made_and_two_runs_say_what_they_lack(tmp_path: 
     assert "pytest-super[gate]" in done.stdout
 
 
-def test_runs_without_a_common_task_are_shown_with_the_reason(tmp_path: Path) -> None:
-    runs = []
-    for id in ("a", "b"):
-        run = a_run(tmp_path, f"run-{id}")
-        add_trial(run, a_result(id))
-        runs.append(read_run(run.path))
-    found = pair_of(*runs)
-    assert [one.id for one in found.tasks] == ["a", "b"]
-    assert "no task that can be compared" in found.trouble
-
-
 @pytest.mark.parametrize(
     ("changed", "reason"),
     [
-        ({"accuracy": 5.0}, "numbers from 0 to 1, not [5.0]"),
-        ({"cost_usd": -1.0}, "should be numbers from 0 on"),
+        ({"accuracy": 5.0}, "the run damaged cannot be compared: .*numbers from 0 to 1, not \\[5.0\\]"),
+        ({"cost_usd": -1.0}, "the run damaged cannot be compared: .*should be numbers from 0 on"),
+        ({"id": "other"}, "no task that can be compared"),
     ],
 )
-def test_figures_that_no_trial_has_are_the_reason_why_runs_are_not_compared(
+def test_runs_that_cannot_be_compared_are_shown_with_the_reason(
     tmp_path: Path, changed: dict[str, Any], reason: str
 ) -> None:
     runs = []
@@ -787,6 +760,5 @@ def test_figures_that_no_trial_has_are_the_reason_why_runs_are_not_compared(
         add_trial(run, a_result(**own))
         runs.append(read_run(run.path))
     found = pair_of(*runs)
-    assert [one.id for one in found.tasks] == ["mean"]
-    assert found.trouble.startswith("the run damaged cannot be compared: ")
-    assert reason in found.trouble
+    assert {one.id for one in found.tasks} == {"mean", changed.get("id", "mean")}
+    assert re.search(reason, found.trouble)

@@ -4,8 +4,6 @@ By its RFC 0001 unknown keys are errors except in `extra`, step_ids count from 1
 `agent` have tool calls and metrics, and a result names a call of its own step.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The formats of exports by their names, and the file or folder that one of them is written to."""
 
-from __future__ import annotations
-
 import csv
 import os
 import shutil

@@ -1,7 +1,5 @@
 """The trials of a stored run, one at a time, with everything that its folder has of them."""
 
-from __future__ import annotations
-
 import json
 import math
 from collections.abc import Callable, Iterator

@@ -1,7 +1,5 @@
 """The geometry of the page's charts, in the units of their viewBox. The templates draw them as SVG."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass

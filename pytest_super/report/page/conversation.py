@@ -1,7 +1,5 @@
 """What a trial asked its model: for each call the parts that no call before it had, and the answer."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The numbers of the page: the terminal's table with intervals, and the headline of each category."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from importlib.util import find_spec

@@ -1,7 +1,5 @@
 """Makes the pages: jinja2 templates in which every value is escaped, under a strict security policy."""
 
-from __future__ import annotations
-
 import base64
 import hashlib
 import os

@@ -97,7 +97,9 @@ class ShownRun:
 
     @property
     def trouble(self) -> list[str]:
-        return limited([*self.unread, *self.failures])
+        found = [*self.unread, *self.failures]
+        more = len(found) - MOST_TROUBLE
+        return [*found[:MOST_TROUBLE], f"and {more} more"] if more > 0 else found
 
     @property
     def max_errors(self) -> float | None:
@@ -262,11 +264,6 @@ def own_path(run: Path, name: str) -> Path:
 
 def content_of(run: Path, name: str) -> bytes:
     return read_bytes(own_path(run, name))
-
-
-def limited(trouble: list[str]) -> list[str]:
-    more = len(trouble) - MOST_TROUBLE
-    return [*trouble[:MOST_TROUBLE], f"and {more} more"] if more > 0 else trouble
 
 
 def readable_steps(run: Path, name: str, trouble: list[str]) -> list[Step]:

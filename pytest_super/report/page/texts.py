@@ -1,7 +1,5 @@
 """Texts of a trajectory for the page: of bounded size, with the places that landmarks match."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 

@@ -1,7 +1,5 @@
 """The detail of one trial: what was asked and what decided it, then its steps, in a page of bounded size."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
