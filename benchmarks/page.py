@@ -45,7 +45,7 @@ seconds = time.perf_counter() - began
 print(seconds, int(peak) / 1000)
 """
 FILE = (
-    "from pytest_super.report.page.one_file import write_page",
+    "from pytest_super.report.page.render import write_page",
     "write_page(Path(sys.argv[2]), Path(sys.argv[1]))",
 )
 SERVED = (

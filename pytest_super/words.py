@@ -1,7 +1,5 @@
 """Texts for people that all parts use: numbers with their noun, errors in words, lines for a terminal."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Sequence
 
@@ -23,8 +21,7 @@ def counted(number: int, noun: str) -> str:
 
 def named(names: Sequence[str], most: int) -> str:
     """The first names; the others are counted."""
-    more = f" and {len(names) - most} more" if len(names) > most else ""
-    return f"{', '.join(names[:most])}{more}"
+    return f"{', '.join(names[:most])}{f' and {len(names) - most} more' if len(names) > most else ''}"
 
 
 def words_of(error: BaseException) -> str:
@@ -73,5 +70,16 @@ def one_line(text: str, most: int = LINE_LIMIT) -> str:
 
 
 def shortened(text: str, most: int) -> str:
-    """The text, or its first `most` characters and a mark."""
-    return text if len(text) <= most else f"{text[:most]}…"
+    """The text, or its beginning and a mark: at most `most` characters."""
+    return text if len(text) <= most else f"{text[: most - 1]}…"
+
+
+def clipped(text: str, most: int) -> str:
+    """The text, or `most` characters of its beginning and its end, with a line that counts the others."""
+    half = most // 2
+    return text if len(text) <= most else f"{text[:half]}\n{gap(len(text) - 2 * half)}\n{text[-half:]}"
+
+
+def gap(characters: int) -> str:
+    """The line in place of so many characters; "" for none."""
+    return f"[… {characters:,} characters …]" if characters else ""

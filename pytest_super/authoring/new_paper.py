@@ -29,7 +29,7 @@ from pytest_super.errors import SuperError
 from pytest_super.functions.uses import side_effects
 from pytest_super.grading.grader import heading, last_lines
 from pytest_super.kernel.providers.unpacked_image import is_folder
-from pytest_super.report.live_command import LiveCommand
+from pytest_super.report.live import LiveCommand
 from pytest_super.session.trial.item import ReadyKernel
 from pytest_super.sources import fetch
 from pytest_super.sources.paper import paper_text

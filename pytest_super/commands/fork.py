@@ -1,7 +1,5 @@
 """`pytest-super fork`: what would today's agent do from a step of a stored trial on?"""
 
-from __future__ import annotations
-
 import os
 import sys
 from argparse import ArgumentParser, Namespace

@@ -13,7 +13,7 @@ from pytest_super.kernel.providers.docker.engine import inspect
 from pytest_super.kernel.providers.docker.image import DEFAULT_IMAGE, DEFAULT_PROFILE, PROFILES, build
 from pytest_super.kernel.providers.docker.image.unpack import unpack
 from pytest_super.kernel.providers.host_environment import trusted_certificates
-from pytest_super.report.live_command import LiveCommand
+from pytest_super.report.live import LiveCommand
 from pytest_super.words import did_you_mean
 
 if TYPE_CHECKING:

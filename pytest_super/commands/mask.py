@@ -17,7 +17,7 @@ from pytest_super.commands.sandboxes import (
     refuse_sandbox_arguments,
 )
 from pytest_super.errors import SuperError
-from pytest_super.report.live_command import LiveCommand
+from pytest_super.report.live import LiveCommand
 from pytest_super.tasks.fields import legal_id
 from pytest_super.tasks.loading import load_tasks
 from pytest_super.tasks.solution import SolutionCell, answer_index, cells_of, solution_cells

@@ -1,7 +1,5 @@
 """`pytest-super paper new`: a first task file for the code of a paper."""
 
-from __future__ import annotations
-
 from argparse import ArgumentParser, Namespace
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Options of commands that run pytest, which get them as its own."""
 
-from __future__ import annotations
-
 from argparse import ArgumentParser, Namespace
 
 # With names that begin with `super-`.

@@ -119,7 +119,7 @@ def rescore_and_grade(
 ) -> tuple[list[Rescored], list[str]]:
     from pytest_super.authoring.rescore.regrading import grade_again
     from pytest_super.authoring.rescore.scores import rescore_all
-    from pytest_super.report.live_command import LiveCommand
+    from pytest_super.report.live import LiveCommand
 
     done = 0
     with LiveCommand(lambda: f"{done}/{len(trials)} trials graded again") as live:

@@ -1,7 +1,5 @@
 """The argument of commands that names a stored run, and where runs are stored."""
 
-from __future__ import annotations
-
 from argparse import ArgumentParser, Namespace
 from pathlib import Path
 

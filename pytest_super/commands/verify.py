@@ -63,7 +63,7 @@ def run(arguments: Namespace) -> int:
 
 def try_to_cheat(tasks: Sequence[Task], arguments: Namespace) -> int:
     from pytest_super.authoring.verify.cheating.trying import cheat_lines, findings_of, try_cheats
-    from pytest_super.report.live_command import LiveCommand
+    from pytest_super.report.live import LiveCommand
 
     with LiveCommand(lambda: "trying to cheat"):
         trying = try_cheats(tasks, pytest_options(arguments), arguments.dir / "cheat")
@@ -79,7 +79,7 @@ def verify_by_gold(tasks: Sequence[Task], arguments: Namespace, *, has_papers: b
     """Run gold on the tasks, or read a stored run, and print what is wrong with them."""
     from pytest_super.authoring.verify.gold_run import read_gold, run_gold
     from pytest_super.authoring.verify.verification import verification_data, verification_lines, verify
-    from pytest_super.report.live_command import LiveCommand
+    from pytest_super.report.live import LiveCommand
     from pytest_super.store.stored_runs import find_run
 
     # Papers are proven in another way.

@@ -20,6 +20,7 @@ import httpx
 from pytest_super.json_values import loaded, parts_in
 from pytest_super.model.failures import KNOWN_CODES, Failure, ModelCallError, classify
 from pytest_super.redaction import environment_secrets, redact
+from pytest_super.words import shortened
 
 MAX_MESSAGE = 400
 CODE_FIELDS = ("code", "type", "status", "reason")
@@ -197,4 +198,4 @@ def for_message(text: str, secrets: Iterable[str]) -> str:
     """One line without `secrets` and keys of the environment, and not longer than a message should be."""
     text = redact(" ".join(text.split()) or "no reason was given", [*secrets, *environment_secrets()])
     # Last: an earlier cut could leave half of a key, which `redact` would not find.
-    return text if len(text) <= MAX_MESSAGE else text[: MAX_MESSAGE - 1] + "…"
+    return shortened(text, MAX_MESSAGE)

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 from pytest_super.errors import SuperError
 from pytest_super.kernel.inside.endpoint import MAX_BODY
 from pytest_super.programs.trial_client import TOKEN, NoTrialError, ask, connect
-from pytest_super.trial.observation import clipped
+from pytest_super.words import clipped
 
 if TYPE_CHECKING:
     from http.client import HTTPConnection

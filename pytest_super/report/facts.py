@@ -1,11 +1,9 @@
 """The fields of a result as lines for people, by their declarations."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
-from pytest_super.report.text import end_lines, graded_line, raised, score_of, script_state, stop_of
+from pytest_super.report.failure_line import end_lines, graded_line, raised, score_of, script_state, stop_of
 from pytest_super.store.result_fields import Field
 from pytest_super.store.results import TrialResult
 

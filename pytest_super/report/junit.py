@@ -4,8 +4,6 @@ The run's totals become suite properties, and failures of the infrastructure <er
 has one testcase, also if a worker died during it or its teardown failed too.
 """
 
-from __future__ import annotations
-
 import os
 import xml.etree.ElementTree as ET
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -16,6 +14,7 @@ from pytest_super.gate.figures import mean_with_errors, without_interrupted
 from pytest_super.metrics import Metric
 from pytest_super.metrics.accuracy import ACCURACY
 from pytest_super.report.facts import single_values, texts_of
+from pytest_super.report.failure_line import describe
 from pytest_super.report.notebook import NOTEBOOK
 from pytest_super.report.repeats import chosen_share, pass_at
 from pytest_super.report.summary import (
@@ -27,7 +26,6 @@ from pytest_super.report.summary import (
     totals,
     whole_set,
 )
-from pytest_super.report.text import describe
 from pytest_super.store.atomic_write import write_atomically
 from pytest_super.store.result_fields import Field
 from pytest_super.store.results import TrialResult, result_fields

@@ -1,13 +1,17 @@
 """The live display: lines that say what is going on, whenever nothing else is written for a while."""
 
-from __future__ import annotations
-
 import os
+import sys
 import threading
-from collections.abc import Callable, Sequence
-from contextlib import ExitStack, suppress
-from time import monotonic
-from typing import NamedTuple, TextIO
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass
+from functools import partial
+from time import monotonic, time
+from typing import NamedTuple, Self, TextIO
+
+from pytest_super.store.activity import Activity, Doing
+from pytest_super.words import printable_line, shortened
 
 DEFAULT_SIZE = os.terminal_size((80, 24))
 # Seconds between two looks at the clock.
@@ -85,7 +89,7 @@ class LiveDisplay:
         self._is_drawn = False
         self._touched = self._shown = clock()
 
-    def __enter__(self) -> LiveDisplay:
+    def __enter__(self) -> Self:
         self._thread.start()
         return self
 
@@ -150,3 +154,125 @@ class LiveDisplay:
     def _work(self) -> None:
         while not self._ended.wait(TICK):
             self.tick()
+
+
+MOST_ACTIVITIES = 4
+# Of a name, when its line is too long.
+SHORTEST_NAME = 16
+
+
+@dataclass(frozen=True, kw_only=True)
+class Progress:
+    """How far a run is."""
+
+    all: int
+    """Of its trials."""
+    done: int
+    running: int
+    solved: int
+    errors: int
+    tokens: int
+    cost_usd: float | None
+    seconds: float
+    """Since the first trial began."""
+    seconds_of_done: float
+    """The same when the last trial ended that is done."""
+
+    @property
+    def seconds_left(self) -> float:
+        """As long as trials have taken until now; 0 if that is not known, or has been exceeded."""
+        whole = self.seconds_of_done / self.done * self.all if self.done else 0.0
+        return max(0.0, whole - self.seconds)
+
+    def __str__(self) -> str:
+        return ", ".join(self._facts())
+
+    def _facts(self) -> Iterator[str]:
+        yield f"{self.done}/{self.all} done"
+        yield f"{self.running} running"
+        yield f"{self.solved} solved"
+        if self.errors:
+            yield f"{self.errors} errors" if self.errors > 1 else "1 error"
+        if self.tokens:
+            yield f"{short_number(self.tokens)} tokens"
+        if self.cost_usd is not None:
+            yield f"${self.cost_usd:.{2 if self.cost_usd < 100 else 0}f}"
+        if self.seconds_left:
+            yield f"{duration(self.seconds_left)} left"
+
+
+def short_number(number: int) -> str:
+    """Write a number below a billion in at most 5 characters."""
+    for unit, name in ((10**6, "M"), (10**3, "k")):
+        if number >= unit:
+            return f"{number / unit:.3g}{name}" if number < 1000 * unit else f"{number // unit}{name}"
+    return str(number)
+
+
+def duration(seconds: float) -> str:
+    if seconds < 100:
+        return f"{seconds:.0f} s"
+    minutes = round(seconds / 60)
+    return f"{minutes} min" if minutes < 100 else f"{minutes / 60:.{int(minutes < 600)}f} h"
+
+
+def activity_lines(activities: Mapping[str, Doing], now: float, width: int) -> list[str]:
+    """A line for each of those that last longest, which fits the width. The keys are names."""
+    longest = sorted(activities.items(), key=lambda item: item[1].since)[:MOST_ACTIVITIES]
+    return [activity_line(name, doing, now, width) for name, doing in longest]
+
+
+def activity_line(name: str, doing: Doing, now: float, width: int) -> str:
+    rest = printable_line(f"  {duration(max(0.0, now - doing.since))}  {doing}")
+    return fitted(f"  {shortened(name, max(SHORTEST_NAME, width - len(rest) - 2))}{rest}", width)
+
+
+def fitted(text: str, width: int) -> str:
+    """The text on one line of at most this many cells: a character that is not ASCII can have two."""
+    line = printable_line(text).replace("\t", " ")
+    return shortened("".join(one if one.isascii() or one == "…" else "?" for one in line), width)
+
+
+class LiveCommand:
+    """Use as a context manager. Inside, all lines are printed by `print_line`, from any thread."""
+
+    def __init__(self, title: Callable[[], str]) -> None:
+        """`title` is asked for each display."""
+        self.activities: dict[str, Activity] = {}
+        """Those under way, by name."""
+        self._title = title
+        self._doings: dict[str, Doing] = {}
+        self._display: LiveDisplay | None = None
+        self._open = ExitStack()
+
+    def __enter__(self) -> Self:
+        # The standard output is for the lines that a user can want in a file.
+        descriptor = own_descriptor(sys.stderr, self._open)
+        if descriptor is not None:
+            self._display = LiveDisplay(self.lines, descriptor, style_of(descriptor))
+            self._open.enter_context(self._display)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._open.close()
+
+    def print_line(self, line: str) -> None:
+        if self._display is not None:
+            self._display.touch()
+        # In one call, so that the lines of several threads do not mix.
+        sys.stdout.write(f"{line}\n")
+        sys.stdout.flush()
+
+    @contextmanager
+    def activity(self, name: str, what: str) -> Iterator[Activity]:
+        """An activity that is shown until the block ends."""
+        self.activities[name] = Activity(partial(self._doings.__setitem__, name), what)
+        try:
+            yield self.activities[name]
+        finally:
+            del self.activities[name], self._doings[name]
+
+    def lines(self, width: int) -> list[str]:
+        """Called in the display's thread."""
+        doings = dict(self._doings)
+        return [fitted(self._title(), width), *activity_lines(doings, time(), width)]

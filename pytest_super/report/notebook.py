@@ -6,18 +6,19 @@ It contains the gold answer, so it is only written into the folder of the run's 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from datetime import datetime
+from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pytest_super.report.facts import facts_of
-from pytest_super.report.tool_calls import content_of, pauses
 from pytest_super.store.atomic_write import write_atomically
 from pytest_super.store.json_lines import disk_errors
 from pytest_super.store.results import TrialResult, result_fields
 from pytest_super.store.step_values import submitted_text
-from pytest_super.store.trajectory import Step
+from pytest_super.store.trajectory import TOOL_CALL, Step
 from pytest_super.words import named, one_line
 
 if TYPE_CHECKING:
@@ -125,3 +126,43 @@ def code(name: str, step: Step) -> Cell:
         "execution_count": None,
         "outputs": step.outputs,
     }
+
+
+def content_of(step: Step) -> str:
+    """The content of a step's action. A call's is the name of the tool, and each argument in a new line."""
+    if step.action.type != TOOL_CALL:
+        return step.action.content
+    try:
+        call = json.loads(step.action.content)
+        return "\n".join([str(call["name"]), *argument_lines(call["arguments"])])
+    except (ValueError, RecursionError, KeyError, TypeError):
+        return step.action.content
+
+
+def argument_lines(arguments: Any) -> Iterator[str]:
+    """Programs send arguments as the JSON of a mapping. Raises ValueError and RecursionError."""
+    given = json.loads(arguments) if isinstance(arguments, str) else arguments
+    if not isinstance(given, dict):
+        yield shown(given)
+        return
+    for name, value in given.items():
+        text = shown(value)
+        yield f"{name}:\n{text}" if "\n" in text else f"{name}: {text}"
+
+
+def shown(value: Any) -> str:
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+
+
+def pauses(steps: Sequence[Step]) -> dict[int, float]:
+    """The seconds from the beginning of the step before to that of each call, by the number of the call."""
+    found = {}
+    for earlier, later in pairwise(steps):
+        if later.action.type == TOOL_CALL:
+            try:
+                passed = datetime.fromisoformat(later.started) - datetime.fromisoformat(earlier.started)
+                found[later.number] = passed.total_seconds()
+            except (ValueError, TypeError):
+                # Without a time, or with one that has no zone.
+                continue
+    return found

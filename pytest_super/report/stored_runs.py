@@ -1,7 +1,5 @@
 """The list of stored runs as text."""
 
-from __future__ import annotations
-
 import shutil
 from collections.abc import Iterator
 from contextlib import suppress

@@ -1,7 +1,5 @@
 """The means of a run by set and category, computed from results alone."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass

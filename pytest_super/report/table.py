@@ -1,9 +1,9 @@
 """Tables as text."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Sequence
 from math import inf
+
+from pytest_super.words import shortened
 
 WIDTH = 80
 """The least width of a terminal."""
@@ -20,7 +20,7 @@ def table_lines(rows: Sequence[Sequence[str]], *, texts: int = 1, width: float =
     """
     columns = [list(column) for column in zip(*rows, strict=True)]
     if width < inf:
-        columns = [[cut(cell) for cell in column] for column in columns]
+        columns = [[shortened(cell, CELL_LIMIT) for cell in column] for column in columns]
     names = [aligned(column, str.ljust) for column in columns[:texts]]
     figures = [aligned(column, str.rjust) for column in columns[texts:]]
     gap = next((gap for gap in GAPS if width_of([*names, *figures], gap) <= width), GAPS[0])
@@ -31,10 +31,6 @@ def table_lines(rows: Sequence[Sequence[str]], *, texts: int = 1, width: float =
         yield from (gap.join(cells).rstrip() for cells in zip(*block, strict=True))
         if figures:
             yield ""
-
-
-def cut(cell: str, longest: int = CELL_LIMIT) -> str:
-    return cell if len(cell) <= longest else f"{cell[: longest - 1]}…"
 
 
 def aligned(column: Sequence[str], align: Callable[[str, int], str]) -> list[str]:

@@ -16,6 +16,7 @@ from pytest_super.metrics.accuracy import ACCURACY
 from pytest_super.metrics.cause import Cause
 from pytest_super.metrics.suspect import SUSPECT
 from pytest_super.report.facts import sign_line, text_of
+from pytest_super.report.failure_line import describe
 from pytest_super.report.notebook import NOTEBOOK
 from pytest_super.report.repeats import repeat_lines
 from pytest_super.report.summary import (
@@ -28,7 +29,6 @@ from pytest_super.report.summary import (
     whole_epochs,
 )
 from pytest_super.report.table import table_lines
-from pytest_super.report.text import describe
 from pytest_super.store.results import COST, RUN_COST, TrialResult
 from pytest_super.words import counted, one_line
 

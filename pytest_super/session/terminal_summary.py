@@ -58,17 +58,13 @@ class TerminalSummary:
         if verdict is not None and self.controller.gates.baseline is not None:
             lines += ["", *comparison_of(verdict)]
         lines += answer_lines(self.controller.run.settings, folder)
-        categories = [result.category for result in folder.final()]
-        hints = keyword_hints(self.config.option.keyword, categories)
+        hints = keyword_hints(self.config.option.keyword, [one.category for one in folder.final()])
         lines += [*hints, f"results: {folder.path}"]
-        if self.is_unfinished(folder):
+        # A trial was stopped or has not begun.
+        results = folder.final()
+        if any(one.is_interrupted for one in results) or self.controller.trials.not_run(results) > 0:
             lines.append(line_to_go_on(self.config, self.controller.run))
         return lines
-
-    def is_unfinished(self, folder: RunFolder) -> bool:
-        """Whether a trial was stopped or has not begun."""
-        results = folder.final()
-        return any(one.is_interrupted for one in results) or self.controller.trials.not_run(results) > 0
 
     def result_lines(self, folder: RunFolder) -> Iterator[str]:
         trials = self.controller.trials

@@ -1,7 +1,5 @@
 """What a trial is doing at this moment, in a small file of its folder, for the process that shows the run."""
 
-from __future__ import annotations
-
 import json
 import os
 import threading

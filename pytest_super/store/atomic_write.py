@@ -1,7 +1,5 @@
 """Writes files so that readers never see a part of the content."""
 
-from __future__ import annotations
-
 import os
 import shutil
 from collections.abc import Iterator

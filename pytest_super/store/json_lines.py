@@ -1,13 +1,10 @@
 """Files of JSON lines, written by processes that can die: reading, writing, and errors of the disk."""
 
-from __future__ import annotations
-
 import errno
 import json
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
-from io import BufferedRandom
 from pathlib import Path
 from typing import Any
 
@@ -71,17 +68,14 @@ def append(path: Path, text: str, *, is_synced: bool = True) -> None:
     """
     with path.open("a+b") as file:
         # A dying process or a full disk can have cut the last line. Both would be lost.
-        if file.tell() and last_byte(file) != b"\n":
-            file.write(b"\n")
+        if file.tell():
+            file.seek(-1, os.SEEK_END)
+            if file.read(1) != b"\n":
+                file.write(b"\n")
         file.write(text.encode())
         file.flush()
         if is_synced:
             os.fsync(file.fileno())
-
-
-def last_byte(file: BufferedRandom) -> bytes:
-    file.seek(-1, os.SEEK_END)
-    return file.read(1)
 
 
 def sync(*paths: Path) -> None:

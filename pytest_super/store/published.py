@@ -1,7 +1,5 @@
 """Reads SUPER's published trajectories: history.ipynb of the agents react-super and swe-agent."""
 
-from __future__ import annotations
-
 import ast
 import re
 from collections.abc import Iterator
@@ -149,7 +147,7 @@ def read_steps(cells: Cells, agent: AgentName) -> Iterator[Step]:
             action=Action(type=type_of(agent, type, thought, cell.text), content=cell.text),
             thought=thought,
             observation=cell.output,
-            outcome=outcome_of(type, cell.output),
+            outcome=step_outcome(type, cell.output),
             seconds=seconds,
         )
 
@@ -162,7 +160,7 @@ def type_of(agent: AgentName, type: str, thought: str, content: str) -> str:
     return "edit" if thought == PRE_EXECUTED[1] else "execute"
 
 
-def outcome_of(type: str, observation: str) -> str:
+def step_outcome(type: str, observation: str) -> str:
     # The texts of the published runners.
     if type == "interrupt" and observation == "Kernel interrupted.":
         return "interrupted"

@@ -1,7 +1,5 @@
 """What the declaration of a result's field says: its type, its unit, when it is absent, where it is shown."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import MISSING, dataclass, fields, replace
 from types import UnionType

@@ -68,8 +68,7 @@ class TrialResult:
     error: Annotated[str | None, NOT_JUNIT] = None
     """The infrastructure failure, or what interrupted the trial."""
     agent_error: Annotated[str | None, Field(label="the agent's error", junit=False)] = None
-    """The agent's traceback; a program's exit code and last line; what a first request needs beyond the
-    limit of tokens."""
+    """The agent's traceback; a program's exit code and last line."""
     headline: str = ""
     """The metric that decides `solved`."""
     metrics: Annotated[dict[str, float | None], Field(label="score", absent="none", junit=False)] = field(
@@ -79,37 +78,35 @@ class TrialResult:
     cause: Annotated[str, Field(absent="none", unmeasured=lambda result: not result.is_scored)] = ""
     """[Why the task is not solved](metrics.md#causes)."""
     difference: Annotated[str, Field(label="wrong values", absent="none known")] = ""
-    """The first three wrong values, with the gold ones."""
+    """The first wrong values, with the gold ones."""
     submitted: Annotated[bool, ANSWERED] = False
     """Whether there is a submission."""
     text_read: Annotated[bool, Field(label="read from a text")] = False
-    """Whether the submission is a text and [the JSON in it](metrics.md#accuracy) was scored."""
+    """Whether [the JSON in a text](metrics.md#accuracy) was scored."""
     landmarks_found: Annotated[Objects, Field(label="landmark", page=False, junit=False)] = field(
         default_factory=list
     )
-    """For each landmark: `pattern`, `step` that hit it first (`null`: missed), [`is_echo`,
+    """For each landmark: `pattern`, first `step` (`null`: missed), [`is_echo`,
     `timed_out`](metrics.md#landmarks)."""
     entrypoint_process: Annotated[dict[str, Any] | None, Field(label="script", junit=False)] = None
-    """The [process](#processes) that ran the entrypoint (one that counts, or the longest), with `script`."""
+    """The [process](#processes) that ran the entrypoint, with `script`."""
     graded: Annotated[Objects, NOT_JUNIT] = field(default_factory=list)
     """For each value of the [grader](grading.md): `name`, `score`, `found`, `expected`, `why` there is
-    none, the `command` of a paper's experiment, the `exit_code`, and the end of what was `printed`."""
+    none, `command`, `exit_code`, the end of what was `printed`."""
     graded_in: str = ""
     """The sandbox of the grader: `fresh` or `same`."""
     graded_by: list[str] = field(default_factory=list)
-    """Of a [paper](papers.md#experiments): whose values decide: `gold-run`, `paper`."""
+    """Of a [paper](papers.md#experiments): whose values decide."""
     grade_seconds: Annotated[float, GRADING_TIME] = 0.0
     """Time of grading."""
     changed_elsewhere: list[str] | None = None
     """Up to 100 files that the agent changed and the grader did not collect."""
     taken: list[str] = field(default_factory=list)
-    """Of a [paper](papers.md#what-a-body-needs): what was graded besides the masked bodies, as `file:
-    name`."""
+    """Of a [paper](papers.md#what-a-body-needs): what was graded besides the bodies, as `file: name`."""
     left_out: list[str] = field(default_factory=list)
-    """Of a paper: other changes in these files, not graded, as `file: name` or `file: line N`."""
+    """Of a paper: other changes in these files, not graded."""
     whole_file: Annotated[Objects | None, NOT_JUNIT] = None
-    """Of a [paper](papers.md#how-it-is-graded): the values with the agent's whole files, if they differ
-    from what was graded."""
+    """Of a [paper](papers.md#how-it-is-graded): the values with the agent's whole files."""
     masked: dict[str, Any] | None = None
     """Of a paper: [what may make it hard](papers.md#what-reports-say)."""
     integrity: Annotated[Objects | None, Field(label="look twice", page=False)] = None
@@ -120,7 +117,7 @@ class TrialResult:
     compute_seconds: Annotated[float, COMPUTE_TIME] = 0.0
     """Charged [compute time](task-format.md#compute-time)."""
     model_seconds: Annotated[float, replace(MODEL_TIME, label="model time", total="model")] = 0.0
-    """Time in which the agent waited for its model."""
+    """Time of waiting for the model."""
     waited_seconds: Annotated[float, replace(MODEL_TIME, label="waited")] = 0.0
     """The part of `model_seconds` that was [waiting](models.md#waiting)."""
     wall_seconds: Annotated[float, replace(TIME, label="total time")] = 0.0
@@ -128,7 +125,7 @@ class TrialResult:
     prompt_tokens: Annotated[int, replace(MODEL_TOKENS, page=False, notebook=False)] = 0
     """Tokens of the prompts."""
     cached_tokens: Annotated[int, MODEL_TOKENS] = 0
-    """The part of `prompt_tokens` that the provider read from its cache."""
+    """The part of `prompt_tokens` from the provider's cache."""
     completion_tokens: Annotated[int, replace(MODEL_TOKENS, page=False, notebook=False)] = 0
     """Tokens of the model's answers."""
     cost_usd: Annotated[float | None, COST] = None
@@ -138,12 +135,11 @@ class TrialResult:
     recorded_usd: Annotated[float, RECORDED_COST] = 0.0
     """The part of `cost_usd` for them, paid then."""
     folded: Annotated[int, Field(label="approximately recorded answers")] = 0
-    """Those of them to a request that differs in [what is not
-    compared](answers.md#what-is-not-compared)."""
+    """Those to a request that differs in [what is not compared](answers.md#what-is-not-compared)."""
     steps: Annotated[int, Field(absent="0")] = 0
     """The agent's steps, without pre-executed ones."""
     repeats: Annotated[int, Field(label="equal steps in a row")] = 0
-    """The most steps in a row with the same action and observation."""
+    """The most equal steps in a row."""
     dropped: Annotated[int, Field(unmeasured=TIME.unmeasured)] = 0
     """[Frames and messages of the sandbox](sandboxes.md#what-comes-out) that were dropped."""
     agent: str
@@ -157,13 +153,13 @@ class TrialResult:
     isolated: bool | None = None
     """Whether it is isolated from the host; `null` without a sandbox."""
     software: str = ""
-    """Digest of the image or its recipe, or version of the local Python."""
+    """Digest of the image, or version of the local Python."""
     environment: Annotated[dict[str, str], NOT_JUNIT] = field(default_factory=dict)
     """The [fixed variables](sandboxes.md#fixed-variables) of the sandbox."""
     repository: str = ""
     """The repository without its version: URL, name on the index, or path."""
     conditions: Annotated[str, ELSEWHERE] = ""
-    """A [digest](comparing.md#what-may-be-compared) of everything around the agent."""
+    """A [digest](comparing.md#what-may-be-compared) of what is around the agent."""
     subject: Annotated[str, ELSEWHERE] = ""
     """A digest of the agent and the model."""
     scoring: Annotated[str, ELSEWHERE] = ""
@@ -173,7 +169,7 @@ class TrialResult:
     applicable: Annotated[list[str], ELSEWHERE] = field(default_factory=list)
     """The metrics that apply to the task."""
     metric_versions: Annotated[dict[str, int], ELSEWHERE] = field(default_factory=dict)
-    """Their versions: scores of several versions are not compared."""
+    """Their versions."""
     started: Annotated[str, Field(absent="not known")] = ""
     """Start time, in ISO 8601 with offset."""
     worker: Annotated[str, Field(absent="not known")] = ""

@@ -1,7 +1,5 @@
 """The controller's side of a run on disk: its folder, its results.jsonl, and results from trials' folders."""
 
-from __future__ import annotations
-
 import json
 import os
 import shutil

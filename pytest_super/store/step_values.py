@@ -1,7 +1,5 @@
 """Values read from stored steps: why a cell failed, what was submitted, what was edited."""
 
-from __future__ import annotations
-
 import ast
 import json
 from collections.abc import Iterable
@@ -9,6 +7,7 @@ from typing import Any
 
 from pytest_super.json_values import loaded
 from pytest_super.store.trajectory import Step
+from pytest_super.words import shortened
 
 # Characters of a cell's error or output that a message shows.
 MAX_ERROR = 300
@@ -22,7 +21,7 @@ def error_of(step: Step) -> str:
     kind = f"{errors[-1]['ename']}: " if errors else ""
     text = errors[-1]["evalue"] if errors else step.observation
     lines = text.strip().splitlines() or [str(step.outcome)]
-    return f"{kind}{lines[-1].strip()}"[:MAX_ERROR]
+    return shortened(f"{kind}{lines[-1].strip()}", MAX_ERROR)
 
 
 def submitted_text(steps: Iterable[Step]) -> str | None:
@@ -78,7 +77,7 @@ def parse_value(text: str) -> Any:
             return parse(text)
         except (ValueError, SyntaxError, TypeError, MemoryError, RecursionError):
             continue
-    raise ValueError(f"neither JSON nor a Python literal: {text[:MAX_ERROR]!r}")
+    raise ValueError(f"neither JSON nor a Python literal: {shortened(text, MAX_ERROR)!r}")
 
 
 def parse_literal(text: str) -> Any:

@@ -1,7 +1,5 @@
 """The runs of a folder, newest first, and which of them are old enough to remove."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import time

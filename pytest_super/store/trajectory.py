@@ -1,7 +1,5 @@
 """The ordered steps of a trial: thought, action, observation, times, tokens."""
 
-from __future__ import annotations
-
 from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path

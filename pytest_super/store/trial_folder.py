@@ -1,7 +1,5 @@
 """The folder of a trial, written by the process that runs it. Nothing is lost when that process dies."""
 
-from __future__ import annotations
-
 import shutil
 from dataclasses import replace
 from pathlib import Path

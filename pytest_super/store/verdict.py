@@ -4,8 +4,6 @@ Workers on any machine see the note. Code in a local sandbox can write files, to
 that only the run's processes can make.
 """
 
-from __future__ import annotations
-
 import hmac
 import json
 from collections.abc import Mapping

@@ -1,7 +1,5 @@
 """What `pytest-super why` has found about a trial, as `why.json` in the trial's folder."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Sequence
 from pathlib import Path

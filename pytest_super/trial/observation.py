@@ -85,15 +85,3 @@ def ending(result: CellResult) -> str:
         case Outcome.SANDBOX_LOST:
             return f"[The sandbox is gone: {result.detail}.]"
     return ""
-
-
-def clipped(text: str, characters: int) -> str:
-    """The beginning and the end of a text that is too long."""
-    if len(text) <= characters:
-        return text
-    half = characters // 2
-    return f"{text[:half]}\n{gap(len(text) - 2 * half)}\n{text[len(text) - half :]}"
-
-
-def gap(characters: int) -> str:
-    return f"[… {characters:,} characters …]" if characters else ""

@@ -51,7 +51,7 @@ def served(*runs: Path) -> Iterator[str]:
 
 def write_file(run: RunFolder, page: Path) -> str:
     """The page of the run as one file; its address."""
-    from pytest_super.report.page.one_file import write_page
+    from pytest_super.report.page.render import write_page
 
     write_page(page, run.path)
     return page.as_uri()

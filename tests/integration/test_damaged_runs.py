@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 from pytest_super.errors import SuperError
 from pytest_super.gate.comparison.side import side_of_run
 from pytest_super.report.export.formats import FORMATS
-from pytest_super.report.page.one_file import one_file
+from pytest_super.report.page.render import one_file
 from pytest_super.report.page.stored import read_run
 from pytest_super.report.stored_runs import row_of, run_lines
 from pytest_super.session.start.resume import valid_results
@@ -144,27 +144,10 @@ def test_calls_that_are_cut_are_not_counted(bench: Bench, tmp_path_factory: Any,
     assert result.cost_usd == (0.5 * complete or None)
 
 
-def test_a_line_after_one_that_was_cut_is_read(bench: Bench, tmp_path: Path) -> None:
-    (tmp_path / "results.jsonl").write_text('{"id": "ri')
-    run = RunFolder(tmp_path)
-    for result in side_results(bench):
-        run.record(result)
-    assert [row["id"] for row in lines_after_cut(tmp_path)] == [one.id for one in side_results(bench)]
-
-
-def side_results(bench: Bench) -> list[Any]:
-    return list(valid_results(bench.latest))
-
-
-def lines_after_cut(run: Path) -> list[dict[str, Any]]:
-    _, *others = (run / "results.jsonl").read_text().splitlines()
-    return list(map(json.loads, others))
-
-
 OF_THE_PAGE = ("results.jsonl", "run.json", "verdict.json")
 
 
-@pytest.mark.parametrize("name", [*FILES, "trials/wrong/1.0/trajectory.ipynb", "verdict.json"])
+@pytest.mark.parametrize("name", ["results.jsonl", "trials/wrong/1.0/result.json", "verdict.json"])
 def test_no_command_waits_for_a_pipe_in_place_of_a_file(bench: Bench, tmp_path: Path, name: str) -> None:
     project = bench.copy(tmp_path / "project")
     run = project.latest
@@ -200,7 +183,7 @@ def test_a_run_whose_file_was_cut_is_resumed(bench: Bench, tmp_path: Path, name:
     assert found["right"]["metrics"] == old["right"]["metrics"]
 
 
-@pytest.mark.parametrize("model", [5, [5], {"a": 5}, 0.5, True], ids=repr)
+@pytest.mark.parametrize("model", [[5], {"a": 5}], ids=repr)
 def test_a_run_whose_model_is_no_text_is_listed(tmp_path: Path, model: Any) -> None:
     add_trial(a_run(tmp_path, model=model), a_result())
     listed = list(run_lines(tmp_path))
@@ -212,7 +195,7 @@ def test_a_run_whose_model_is_no_text_is_listed(tmp_path: Path, model: Any) -> N
 OWN_WORDS = re.compile(
     r"(Key|Type|Index|Attribute)Error|'\w+' object|indices must be|unexpected keyword|'utf-8' codec"
 )
-OTHERS = ("[]", "7", '"text"', "{}", '{"id": 5}', "[[1]]", "\udcff")
+OTHERS = ("7", '{"id": 5}', "\udcff")
 
 
 @pytest.mark.long

@@ -3,15 +3,10 @@
 from __future__ import annotations
 
 import json
-import socket
 import subprocess
 import sys
-import time
 from pathlib import Path
 from typing import Any
-from urllib.error import URLError
-from urllib.parse import quote
-from urllib.request import urlopen
 
 import pytest
 
@@ -48,7 +43,6 @@ recompute_metrics(log)
 print([(score.name, score.metrics["mean"].value) for score in log.results.scores])
 """
 QUERY = "What is the mean?"
-SECONDS = 60.0
 
 
 @pytest.fixture(scope="module")
@@ -119,50 +113,3 @@ def test_inspect_makes_data_frames_of_the_log(inspect: Path, log: Path) -> None:
 def test_inspect_computes_the_mean_of_each_metric_anew(inspect: Path, log: Path) -> None:
     means = "[('accuracy', 0.625), ('landmarks', 0.625), ('submitted', 1.0)]"
     assert printed(inspect, RECOMPUTE, log) == [means]
-
-
-def fetched(url: str) -> Any:
-    with urlopen(url, timeout=SECONDS) as answer:
-        return json.load(answer)
-
-
-def free_port() -> int:
-    with socket.socket() as one:
-        one.bind(("127.0.0.1", 0))
-        port: int = one.getsockname()[1]
-        return port
-
-
-def test_inspect_view_lists_the_log_and_shows_its_samples(inspect: Path, log: Path) -> None:
-    address = f"http://127.0.0.1:{(port := free_port())}/api"
-    command: list[Path | str] = [
-        inspect / "inspect",
-        "view",
-        "start",
-        "--log-dir",
-        log.parent,
-        "--port",
-        str(port),
-    ]
-    with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as server:
-        try:
-            [listed] = once_it_answers(f"{address}/logs")["files"]
-            assert listed["name"].endswith("/logs/run.eval")
-            assert listed["task"] == "pytest-super"
-            [header] = fetched(f"{address}/log-headers?file={quote(listed['name'])}")
-            assert header["results"]["completed_samples"] == 2
-            whole = fetched(f"{address}/logs/{quote(listed['name'], safe='')}")
-            assert len(whole["samples"]) == 3
-        finally:
-            server.terminate()
-
-
-def once_it_answers(url: str) -> Any:
-    end = time.monotonic() + SECONDS
-    while True:
-        try:
-            return fetched(url)
-        except URLError:
-            if time.monotonic() > end:
-                raise
-            time.sleep(0.2)

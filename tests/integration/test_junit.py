@@ -121,23 +121,13 @@ def trouble(super_task):
     assert properties(cases(suite)["wrong"])["super.accuracy"] == "0.0"
 
 
-def test_a_miss_under_a_gate_is_skipped_with_the_reason(project: Project) -> None:
-    project.add_task("wrong")
-    project.run("--super-fail-under=0", "--junitxml=out.xml")
-    suite = read_valid(project)
-    skipped = cases(suite)["wrong"].find("skipped")
-    assert skipped is not None
-    assert "missed: accuracy 0; wrong value" in (skipped.get("message") or "")
-    assert suite.get("skipped") == "1"
-
-
 SEEN = """
 import pytest
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport(item, call):
     report = yield
-    if call.when != "setup":
+    if call.when != "setup" and report.user_properties:
         figures = dict(report.user_properties)
         print(item.name, call.when, report.outcome, figures["super.accuracy"], figures["super.trajectory"])
     return report
@@ -149,7 +139,9 @@ def test_plugins_that_were_there_before_see_a_miss_as_skipped_and_the_figures(pr
     project.pytester.syspathinsert()
     for id in ("right", "wrong"):
         project.add_task(id)
-    result = project.run("--super-fail-under=0", "-pseen", "-pno:cacheprovider", "-s")
+    (project.path / "test_plain.py").write_text("def test_a(): pass\ndef test_b(): assert 0\n")
+    options = ("--super-fail-under=0", "-pseen", "-pno:cacheprovider", "-s", "--junitxml=out.xml")
+    result = project.run(*options, "tasks", "test_plain.py")
     result.stdout.fnmatch_lines(
         [
             "*right call passed 1.0 */trials/right/1.0/trajectory.ipynb",
@@ -158,6 +150,12 @@ def test_plugins_that_were_there_before_see_a_miss_as_skipped_and_the_figures(pr
             "*wrong teardown passed 0.0 */trials/wrong/1.0/trajectory.ipynb",
         ]
     )
+    suite = read_valid(project)
+    skipped = cases(suite)["wrong"].find("skipped")
+    assert skipped is not None
+    assert "missed: accuracy 0; wrong value" in (skipped.get("message") or "")
+    # Other tests stay as pytest wrote them.
+    assert [suite.get(name) for name in ("tests", "failures", "skipped")] == ["4", "1", "1"]
 
 
 def test_hostile_text_leaves_a_valid_file(project: Project) -> None:
@@ -179,14 +177,6 @@ class Agent:
     assert "]]> <b>" in (failure.get("message") or "")
 
 
-def test_other_tests_in_the_same_run_stay_as_pytest_wrote_them(project: Project) -> None:
-    project.add_task("right")
-    (project.path / "test_plain.py").write_text("def test_a(): pass\ndef test_b(): assert 0\n")
-    project.run("--junitxml=out.xml", "tasks", "test_plain.py")
-    suite = read_valid(project)
-    assert (suite.get("tests"), suite.get("failures")) == ("3", "1")
-
-
 def test_a_file_that_cannot_be_completed_is_one_line_below_the_summary(project: Project) -> None:
     project.add_task("right")
     result = project.run(f"--junitxml={os.devnull}")
@@ -202,11 +192,3 @@ def test_a_file_that_pytest_cannot_write_leaves_the_summary_and_fails_the_run(pr
     result = project.run("--junitxml=/dev/null/out.xml")
     assert result.ret == pytest.ExitCode.TESTS_FAILED
     result.stdout.fnmatch_lines(["all *", "the end of the session failed (JUnit XML, hooks): *Error: *"])
-
-
-def test_a_file_in_which_another_plugin_wrote_no_xml_is_one_line_below_the_summary(project: Project) -> None:
-    project.add_task("right")
-    project.add_to_conftest('def pytest_super_step(item):\n    item.user_properties.append(("\\x00", 1))\n')
-    result = project.run("--junitxml=out.xml")
-    result.stdout.fnmatch_lines(["all *", "the JUnit XML out.xml stays as pytest wrote it, *invalid token*"])
-    assert "<testcase" in (project.path / "out.xml").read_text()

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from pytest_super.cli import main
-from pytest_super.report.page.one_file import one_file
+from pytest_super.report.page.render import one_file
 from pytest_super.report.page.stored import read_run
 from tests.integration.conftest import Folder
 

@@ -33,14 +33,10 @@ def test_a_status_alone_decides(status: int, failure: Failure) -> None:
 @pytest.mark.parametrize(
     ("code", "failure"),
     [
-        ("insufficient_quota", Failure.FATAL),
-        ("billing_error", Failure.FATAL),
         ("invalid_api_key", Failure.FATAL),
         ("model_not_found", Failure.FATAL),
-        ("unsupported_country", Failure.FATAL),
         ("context_length_exceeded", Failure.CONTEXT),
         ("content_filter", Failure.FILTERED),
-        ("responsibleaipolicyviolation", Failure.FILTERED),
     ],
 )
 def test_a_code_decides_where_the_status_leaves_it_open(code: str, failure: Failure) -> None:

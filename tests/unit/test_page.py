@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import errno
 import json
+import re
 import subprocess
 import sys
+from collections.abc import Sequence
 from dataclasses import fields, replace
 from html.parser import HTMLParser
 from pathlib import Path
@@ -25,13 +27,19 @@ from pytest_super.report.notebook import write_notebook
 from pytest_super.report.page.charts import axis, cost_against_headline
 from pytest_super.report.page.conversation import conversation_of
 from pytest_super.report.page.figures import figures_of
-from pytest_super.report.page.one_file import MOST_OF_TRIAL, one_file, write_page
-from pytest_super.report.page.pair import asked_in_task, pair_of
-from pytest_super.report.page.render import run_page, runs_page, task_page, trial_body
+from pytest_super.report.page.pair import pair_of
+from pytest_super.report.page.render import (
+    MOST_OF_TRIAL,
+    one_file,
+    run_page,
+    runs_page,
+    trial_body,
+    write_page,
+)
 from pytest_super.report.page.server import Pages
 from pytest_super.report.page.stored import ShownTrial, read_run
-from pytest_super.report.page.texts import Text, level_of, size_of, text_of
-from pytest_super.report.page.trial import detail_of
+from pytest_super.report.page.texts import Text, level_of, text_of
+from pytest_super.report.page.trial import ShownDetail, detail_of
 from pytest_super.store.answers import FACTS, FILE
 from pytest_super.store.results import RUNNING, TrialResult, folder_name
 from pytest_super.store.run_folder import RunFolder
@@ -95,55 +103,30 @@ def test_the_table_has_the_terminals_means_with_intervals() -> None:
     assert found.levels[0].value == pytest.approx(2 / 3)
 
 
-def test_tasks_of_one_repository_tell_less_than_as_many_others() -> None:
-    alike = [
-        a_result(id, accuracy=value, repository="same") for id, value in zip("abc", (1, 1, 1), strict=True)
-    ]
-    others = [a_result(id, accuracy=0.0, repository=id) for id in "de"]
-    apart = [replace(one, repository="") for one in (*alike, *others)]
-    [low, high] = figures_of([*alike, *others]).rows[0].figures[1].bounds or (0, 0)
-    [least, most] = figures_of(apart).rows[0].figures[1].bounds or (0, 0)
-    assert high - low > most - least
-
-
 def test_a_metric_of_a_project_has_a_column_and_without_a_range_no_interval() -> None:
     result = a_result(metrics={"accuracy": 1.0, "kilowatts": 40.0}, applicable=["accuracy", "kilowatts"])
-    found = figures_of([result])
+    found = figures_of([result, replace(result, id="other")])
     assert found.heads[-1] == "kilowatts"
     assert (found.rows[0].figures[-1].text, found.rows[0].figures[-1].bounds) == ("40.000", None)
-
-
-def test_without_scipy_there_are_means_without_intervals(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("pytest_super.report.page.figures.find_spec", lambda _: None)
-    found = figures_of([a_result()])
-    assert (found.rows[0].figures[0].text, found.rows[0].figures[0].bounds) == ("1.000", None)
+    # Of one task there is no interval at all.
+    [row] = figures_of([result, a_result(epoch=2, accuracy=0.0)]).rows
+    assert [one.bounds for one in row.figures] == [None] * len(row.figures)
 
 
 @pytest.mark.parametrize(
     ("limit", "is_invalid"),
-    [(0.5, False), (0.4, True), (None, True), ("x", True), (10**400, True), (-1, True)],
+    [(0.5, False), (0.4, True), ("x", True)],
 )
 def test_a_run_is_invalid_by_the_limit_that_it_was_given(
     tmp_path: Path, limit: Any, is_invalid: bool
 ) -> None:
-    run = a_run(tmp_path, max_errors=limit)
+    # The command line can hold a secret.
+    run = a_run(tmp_path, max_errors=limit, arguments=["-o", "key=sk-secret"])
     add_trial(run, a_result("a"))
     add_trial(run, a_result("b", error="the engine died", metrics={"accuracy": None}))
-    assert (
-        "invalid: 1 of 2 trials are infrastructure errors" in one_file(read_run(run.path), "run")
-    ) is is_invalid
-
-
-def test_the_command_line_is_not_shown_because_it_can_hold_a_secret(tmp_path: Path) -> None:
-    run = a_run(tmp_path, arguments=["-o", "key=sk-secret"])
-    assert "sk-secret" not in one_file(read_run(run.path), "run")
-
-
-def test_of_one_task_there_is_no_interval() -> None:
-    [row] = figures_of([a_result(), a_result(epoch=2, accuracy=0.0)]).rows
-    assert row.figures[1].bounds is None
-    both = figures_of([a_result(), a_result("other", accuracy=0.0)]).rows[0]
-    assert both.figures[1].bounds is not None
+    page = one_file(read_run(run.path), "run")
+    assert ("invalid: 1 of 2 trials are infrastructure errors" in page) is is_invalid
+    assert "sk-secret" not in page
 
 
 REGRESSION = {
@@ -173,16 +156,11 @@ def test_a_run_begins_with_its_verdict_and_its_trials(tmp_path: Path) -> None:
     ]
     places = [page.index(part) for part in parts]
     assert places == sorted(places)
+    passed = page_with_verdict(tmp_path / "passed", verdict="passed", regression={})
+    assert "Verdict: <b>passed</b>" in passed
 
 
-@pytest.mark.parametrize("word", ["passed", "open", "cannot tell"])
-def test_only_a_verdict_that_fails_is_red(tmp_path: Path, word: str) -> None:
-    assert f"Verdict: <b>{word}</b>" in page_with_verdict(tmp_path, verdict=word, regression={})
-
-
-@pytest.mark.parametrize(
-    "changed", [{"gates": 1}, {"gates": [None]}, {"regression": []}, {"regression": {"a": {"points": "x"}}}]
-)
+@pytest.mark.parametrize("changed", [{"gates": 1}, {"regression": {"a": {"points": "x"}}}])
 def test_a_verdict_that_cannot_be_read_is_named(tmp_path: Path, changed: dict[str, Any]) -> None:
     assert "verdict.json cannot be read" in page_with_verdict(tmp_path, **changed)
 
@@ -212,16 +190,29 @@ def test_points_at_one_place_are_one_mark_that_counts_them() -> None:
         "a: 0.02, 1, solved; and 1 more here", "c: 0.02, 0, missed",
     ]  # fmt: skip
     assert (chart.x_label, chart.y_label) == ("cost in US dollars", "accuracy")
-
-
-def test_without_prices_tokens_are_drawn_and_without_a_model_nothing() -> None:
-    chart = cost_against_headline([shown(a_result(cost_usd=None))], "accuracy")
-    assert chart is not None
-    assert chart.x_label == "tokens"
+    unpriced = cost_against_headline([shown(a_result(cost_usd=None))], "accuracy")
+    assert unpriced is not None
+    assert unpriced.x_label == "tokens"
     assert cost_against_headline([shown(a_result(cost_usd=None, prompt_tokens=0))], "accuracy") is None
 
 
 # Texts
+
+
+def viewed(
+    folder: Path, result: TrialResult, steps: Sequence[Step] = (), query: str | None = None, answer: Any = 3
+) -> ShownDetail:
+    """The detail of a stored trial, with the texts of its task if a query is given."""
+    run = a_run(folder)
+    path = add_trial(run, result, steps)
+    if query is not None:
+        task = Task.model_validate({"id": "mean", "set": "expert", "query": query, "answer": answer})
+        write_notebook(path, task, result, list(steps))
+    return detail_of(read_run(run.path).trials[0], run.path, 100_000)
+
+
+def page_of(view: ShownDetail) -> str:
+    return trial_body(view, id="s", level=2, source="x")
 
 
 def whole(text: Text) -> str:
@@ -232,13 +223,13 @@ def whole(text: Text) -> str:
 def test_a_text_that_is_cut_takes_no_more_than_it_may(text: str, most: int) -> None:
     found = text_of(text, most)
     kept = whole(found).replace(f"\n[… {found.omitted:,} characters are left out here …]\n", "")
-    assert size_of(kept, most + 1) <= most
+    assert len(kept) <= most
     assert len(kept) + found.omitted == len(text)
 
 
 @given(st.lists(st.integers(0, 1000), max_size=20), st.integers(0, 5000))
 def test_texts_share_a_budget_and_the_long_ones_are_cut_to_one_length(sizes: list[int], budget: int) -> None:
-    level = level_of(sizes, budget)
+    level = level_of(["x" * size for size in sizes], budget)
     taken = sum(min(size, level) for size in sizes)
     assert taken <= budget
     assert level >= max(sizes, default=0) or taken > budget - len(sizes)
@@ -251,21 +242,17 @@ def test_a_landmark_is_marked_where_its_pattern_matches_also_across_lines() -> N
     ]  # fmt: skip
 
 
-@pytest.mark.parametrize("pattern", ["(", "(a+)+$", "x{d}", ""])
-def test_a_pattern_of_any_kind_marks_something_or_nothing(pattern: str) -> None:
-    assert whole(text_of("a" * 40 + "b", 1000, [(1, pattern)])) == "a" * 40 + "b"
-
-
-def test_a_stored_pattern_that_no_task_file_can_have_marks_nothing() -> None:
-    (piece,) = text_of("done", 1000, [(1, "done|(?:a{400}){251}")]).at_once
-    assert piece.landmark is None
+@pytest.mark.parametrize("pattern", ["(", "(a+)+$", "", "b|(?:a{400}){251}"])
+def test_a_pattern_that_no_task_file_can_have_marks_nothing(pattern: str) -> None:
+    found = text_of("a" * 40 + "b", 1000, [(1, pattern)])
+    assert whole(found) == "a" * 40 + "b"
+    assert [piece.landmark for piece in found.at_once] == [None]
 
 
 # Trials
 
 
 def test_a_trial_shows_what_decided_it_and_its_steps(tmp_path: Path) -> None:
-    run = a_run(tmp_path)
     result = a_result(
         accuracy=0.0,
         difference="n is 2, not 3",
@@ -279,13 +266,11 @@ def test_a_trial_shows_what_decided_it_and_its_steps(tmp_path: Path) -> None:
         a_step(1, content="print('half way')", thought="try", observation="half way\n", seconds=1.25),
         a_step(2, type="submit", content='{"n": 2}'),
     ]
-    add_trial(run, result, steps)
-    shown_run = read_run(run.path)
-    view = detail_of(shown_run.trials[0], run.path, 100_000)
+    view = viewed(tmp_path, result, steps)
     assert ("wrong values", "n is 2, not 3") in view.deciding
     assert [(label, whole(text)) for label, text in view.told][2] == ("Submitted", '{"n": 2}')
     assert view.flags == ["echoed output, step 1: half way"]
-    page = trial_body(view, id="s", level=2, source="x")
+    page = page_of(view)
     assert '<mark title="landmark 1">half way</mark>' in page
     assert "1.2 s" in page
     assert "Thought" in page
@@ -293,12 +278,9 @@ def test_a_trial_shows_what_decided_it_and_its_steps(tmp_path: Path) -> None:
 
 
 def test_a_trial_begins_with_the_question_what_was_expected_and_why_it_was_missed(tmp_path: Path) -> None:
-    run = a_run(tmp_path)
     steps = [a_step(content="print(2)"), a_step(2, type="submit", content='{"n": 2}')]
     result = a_result(accuracy=0.0, cause="wrong value", difference="n is 2, not 3", integrity=[])
-    task = Task.model_validate({"id": "mean", "set": "expert", "query": "How <many>?", "answer": {"n": 3}})
-    write_notebook(add_trial(run, result, steps), task, result, steps)
-    view = detail_of(read_run(run.path).trials[0], run.path, 100_000)
+    view = viewed(tmp_path, result, steps, "How <many>?", {"n": 3})
     assert [(label, whole(text)) for label, text in view.told] == [
         ("Question", "How <many>?"), ("Expected", '{"n": 3}'), ("Submitted", '{"n": 2}'),
     ]  # fmt: skip
@@ -306,7 +288,7 @@ def test_a_trial_begins_with_the_question_what_was_expected_and_why_it_was_misse
         ("score", "accuracy 0, landmarks 0, submitted 1"), ("cause", "wrong value"),
         ("wrong values", "n is 2, not 3"), ("integrity", "no signs"), ("stopped", "submitted"),
     ]  # fmt: skip
-    page = trial_body(view, id="s", level=2, source="x")
+    page = page_of(view)
     places = [page.index(part) for part in ("How &lt;many&gt;?", "wrong value", "no signs", "Step 1")]
     assert places == sorted(places)
 
@@ -323,7 +305,7 @@ def test_a_long_question_is_folded_and_the_lost_step_is_linked(
     write_notebook(folder, task, result, [])
     write_why(folder, Why(["mean  lost at step 2 of 2", "step 2 was execute: 2"], 2))
     view = detail_of(read_run(run.path).trials[0], run.path, 100_000)
-    page = trial_body(view, id="s", level=2, source="x")
+    page = page_of(view)
     assert page.count("Report the mean.") == 100
     assert page.index("Report the mean.\n</pre>") < 1000
     assert page.index("more characters</summary>") < page.index('<a href="#s-2">Go to step 2</a>')
@@ -332,9 +314,7 @@ def test_a_long_question_is_folded_and_the_lost_step_is_linked(
 
 def test_a_graded_trial_shows_the_values_that_were_expected(tmp_path: Path) -> None:
     value = {"name": "loss", "score": 0.0, "found": "2", "expected": "3", "why": ""}
-    run = a_run(tmp_path)
-    add_trial(run, a_result(accuracy=0.0, graded=[value], unseen=["processes"]))
-    view = detail_of(read_run(run.path).trials[0], run.path, 100_000)
+    view = viewed(tmp_path, a_result(accuracy=0.0, graded=[value], unseen=["processes"]))
     assert [(label, whole(text)) for label, text in view.told][:2] == [
         ("Question", "not stored, because the trial has not ended by itself"), ("Expected", "loss: 3"),
     ]  # fmt: skip
@@ -347,21 +327,17 @@ CALL = json.dumps({"name": "shell", "arguments": json.dumps({"command": 'cd a\nl
 
 
 def test_a_call_shows_its_arguments_as_texts_and_the_time_since_the_step_before(tmp_path: Path) -> None:
-    run = a_run(tmp_path)
     steps = [
         a_step(1, type="message", content="I look.", started="2026-11-23T10:15:00.000+00:00"),
         a_step(2, type="tool_call", content=CALL, started="2026-11-23T10:15:02.500+00:00"),
         a_step(3, type="tool_call", content="no JSON", started="soon"),
     ]
-    folder = add_trial(run, a_result(), steps)
-    view = detail_of(read_run(run.path).trials[0], run.path, 100_000)
-    page = trial_body(view, id="s", level=2, source="x")
+    page = page_of(viewed(tmp_path, a_result(), steps, "q"))
     assert "shell\ncommand:\ncd a\nls &#34;b&#34;\nlimit: 3" in page
     assert page.count("2.5 s after the step before") == page.count("after the step before") == 1
     assert "no JSON" in page
-    task = Task.model_validate({"id": "t", "set": "expert", "query": "q", "answer": 1})
-    write_notebook(folder, task, a_result(), steps)
-    cells = json.loads((folder / "trajectory.ipynb").read_text())["cells"]
+    [notebook] = tmp_path.rglob("trajectory.ipynb")
+    cells = json.loads(notebook.read_text())["cells"]
     sources = {cell["id"]: cell["source"] for cell in cells}
     assert sources["action-2"] == 'shell\ncommand:\ncd a\nls "b"\nlimit: 3'
     assert "2.5 s after the step before" in sources["step-2"]
@@ -378,28 +354,19 @@ def test_signs_are_flagged_and_an_older_run_has_none(tmp_path: Path) -> None:
     assert len(flags["mean"][1]) < 200
 
 
-def test_signs_that_cannot_be_read_are_told(tmp_path: Path) -> None:
-    run = a_run(tmp_path)
-    add_trial(run, a_result(integrity=[{"kind": "changed script"}]))
-    [told] = read_run(run.path).trouble
-    assert "the result of mean is damaged" in told
-
-
 def test_outputs_that_a_browser_would_render_are_text_and_pictures_are_only_named(tmp_path: Path) -> None:
     outputs = [
         {"output_type": "display_data", "data": {"text/html": ["<b>bold", "</b>"], "image/png": "iVBOR"}},
         {"output_type": "display_data", "data": {"image/svg+xml": "<svg onload=alert(1)>"}},
     ]
-    run = a_run(tmp_path)
-    add_trial(run, a_result(), [a_step(outputs=outputs)])
-    page = trial_body(detail_of(read_run(run.path).trials[0], run.path, 100_000), id="s", level=2, source="x")
+    page = page_of(viewed(tmp_path, a_result(), [a_step(outputs=outputs)]))
     assert "&lt;b&gt;bold&lt;/b&gt;" in page
     assert "&lt;svg onload=alert(1)&gt;" in page
     assert "an output that is not shown: image/png, 5 characters of Base64" in page
     assert "iVBOR" not in page
 
 
-def test_a_trial_of_any_size_takes_no_more_than_200_kb_and_the_rest_is_told(tmp_path: Path) -> None:
+def test_a_trial_of_any_size_takes_no_more_than_it_may_and_the_rest_is_told(tmp_path: Path) -> None:
     run = a_run(tmp_path)
     long = [a_step(n, observation='<">\n' * 200_000, thought="<" * 9000) for n in range(1, 4)]
     many = [a_step(n, observation="&" * 500) for n in range(1, 2001)]
@@ -408,25 +375,24 @@ def test_a_trial_of_any_size_takes_no_more_than_200_kb_and_the_rest_is_told(tmp_
     page = one_file(read_run(run.path), "run")
     details = page.split('<details class="trial"')[1:]
     assert len(details) == 2
-    assert all(len(one.encode()) <= MOST_OF_TRIAL for one in details)
-    assert "MB more in" in details[0]
-    assert "steps and" in details[1]
+    assert all(sum(map(len, outline(one).text)) <= MOST_OF_TRIAL for one in details)
+    assert "characters more in" in details[0]
+    assert "steps more in" in details[1]
     assert 'href="run/trials/long/1.0/trajectory.jsonl"' in details[0]
 
 
-def test_of_many_trials_the_unsolved_ones_have_details_and_the_rest_is_told(tmp_path: Path) -> None:
+def test_of_many_trials_the_unsolved_ones_have_details_and_the_rest_is_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("pytest_super.report.page.render.MOST_OF_ALL", 60_000)
     run = a_run(tmp_path)
-    for number in range(520):
-        run.results.clear()
-        append_line(
-            run.path / "results.jsonl", a_result(f"t{number}", accuracy=float(number < 400)).to_data()
-        )
+    for number in range(5):
+        add_trial(run, a_result(f"t{number}", accuracy=float(number < 4)))
     page = one_file(read_run(run.path), "run")
-    assert page.count('<details class="trial"') == 500
-    assert "20 of 520 trials have no detail" in page
-    assert page.count("<h3>") == 500
-    assert "<h3>t519</h3>" in page
-    assert "<h3>t399</h3>" not in page
+    assert page.count('<details class="trial"') == page.count("<h3>") == 3
+    assert "2 of 5 trials have no detail" in page
+    assert "<h3>t4</h3>" in page
+    assert "<h3>t3</h3>" not in page
 
 
 def test_a_full_disk_is_told_with_the_option_that_names_the_page(
@@ -435,7 +401,7 @@ def test_a_full_disk_is_told_with_the_option_that_names_the_page(
     def refuse(*_: object) -> None:
         raise OSError(errno.ENOSPC, "No space left on device")
 
-    monkeypatch.setattr("pytest_super.report.page.one_file.write_atomically", refuse)
+    monkeypatch.setattr("pytest_super.report.page.render.write_atomically", refuse)
     with pytest.raises(InfrastructureError, match=r"page\.html: No space .* by --super-html$"):
         write_page(tmp_path / "page.html", a_run(tmp_path).path)
 
@@ -483,15 +449,15 @@ def test_a_conversation_is_cut_to_what_a_page_can_have(tmp_path: Path) -> None:
     talk(run, result, *("<" * 9000 for _ in range(9)))
     calls, _ = conversation_of(run.path, read_run(run.path).trials[0], 20_000)
     texts = [text for call in calls for _, text in call.texts]
-    assert sum(len(whole(text)) for text in texts) < 20_000
+    # The marks come on top.
+    assert sum(len(whole(text)) for text in texts) < 20_000 + 60 * len(texts)
     assert any(text.omitted for text in texts)
 
 
-@pytest.mark.parametrize("content", ['{"format": 99}', '{"part": "a"}', '{"call": 1, "asked": "x"}'])
-def test_a_conversation_that_cannot_be_read_is_told(tmp_path: Path, content: str) -> None:
+def test_a_conversation_that_cannot_be_read_is_told(tmp_path: Path) -> None:
     run = a_run(tmp_path)
     folder = add_trial(run, a_result())
-    (folder / FILE).write_text(content)
+    (folder / FILE).write_text('{"format": 99}')
     calls, unread = conversation_of(run.path, read_run(run.path).trials[0], 1000)
     assert (calls, bool(unread)) == ([], True)
 
@@ -506,7 +472,7 @@ def test_no_conversation_is_read_through_a_link_that_leads_out_of_the_run(tmp_pa
     assert (calls, "leads out of the run" in unread) == ([], True)
 
 
-@settings(deadline=None, max_examples=50)
+@settings(deadline=None, max_examples=25)
 @given(WORDS.filter(lambda text: len(text.strip()) > 0) | st.just(HOSTILE))
 def test_no_element_of_a_conversation_comes_from_a_text(text: str) -> None:
     with TemporaryDirectory() as name:
@@ -555,7 +521,7 @@ def test_of_damaged_files_the_page_shows_what_can_be_read_and_names_the_rest(tmp
     assert "line 2 of trajectory.jsonl is damaged or not complete" in page
 
 
-@settings(deadline=None, max_examples=50)
+@settings(deadline=None, max_examples=25)
 @given(st.data())
 def test_a_file_that_is_cut_or_overwritten_anywhere_raises_nothing(data: st.DataObject) -> None:
     with TemporaryDirectory() as name:
@@ -573,7 +539,7 @@ def test_a_file_that_is_cut_or_overwritten_anywhere_raises_nothing(data: st.Data
         assert one_file(read_run(run.path), "run").startswith("<!doctype html>")
 
 
-ANY_VALUES = [None, -1, 0, 10**400, 1e300, "x", [], [None], [{"a": 1}], {}, {"a": 1}, True]
+ANY_VALUES = [None, -1, 10**400, "x", [None], [{"a": 1}], {"a": 1}]
 
 
 @pytest.mark.parametrize("value", ANY_VALUES, ids=lambda value: repr(value)[:12])
@@ -586,20 +552,22 @@ def test_results_with_any_value_in_a_field_raise_nothing(tmp_path: Path, value: 
     assert "<main" in one_file(read_run(run.path), "run")
 
 
-@pytest.mark.parametrize("wrong", [{"epoch": 0}, {"rerun": -1}, {"weight": 0.0}], ids=str)
-def test_a_result_of_no_trial_is_not_shown(tmp_path: Path, wrong: dict[str, Any]) -> None:
+def test_a_result_of_no_trial_is_not_shown(tmp_path: Path) -> None:
     run = a_run(tmp_path)
-    append_line(run.path / "results.jsonl", a_result(**wrong).to_data())
+    for wrong in ({"epoch": 0}, {"rerun": -1}, {"weight": 0.0}):
+        append_line(run.path / "results.jsonl", a_result(**wrong).to_data())
     shown = read_run(run.path)
     assert shown.trials == []
-    assert shown.unread[0].startswith("line 1 of results.jsonl cannot be read: ")
+    assert [line.partition(" cannot be read: ")[0] for line in shown.unread] == [
+        f"line {number} of results.jsonl" for number in (1, 2, 3)
+    ]
 
 
 DAMAGED = [
     {"whole_file": [{}]},
     {"graded": [{"score": 1}]},
-    {"graded": [{"score": 1, "name": 5, "found": "", "expected": "", "why": ""}]},
     {"graded": [{"score": "x", "name": "a", "found": "", "expected": "b", "why": ""}]},
+    {"integrity": [{"kind": "changed script"}]},
     {"entrypoint_process": {}, "metrics": {"accuracy": 1.0, "script_executed": 0.0}},
 ]
 
@@ -614,24 +582,6 @@ def test_a_result_whose_entries_are_damaged_is_named_and_the_others_are_shown(
     found = read_run(run.path)
     assert [one.result.id for one in found.trials] == ["whole"]
     assert "the result of odd is damaged" in one_file(found, "run")
-
-
-SCALARS = st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=3)
-VALUES = st.recursive(SCALARS, lambda inner: st.lists(inner, max_size=2), max_leaves=3)
-NAMES = ("name", "score", "found", "expected", "why", "command", "pattern", "step", "is_echo", "seconds")
-ENTRIES = st.dictionaries(st.sampled_from((*NAMES, "status", "changed", "arguments")), VALUES)
-
-
-@settings(deadline=None, max_examples=50)
-@given(st.sampled_from(["graded", "whole_file", "landmarks_found"]), st.lists(ENTRIES, max_size=2), ENTRIES)
-def test_entries_of_any_content_raise_nothing(
-    field: str, entries: list[Any], process: dict[str, Any]
-) -> None:
-    with TemporaryDirectory() as name:
-        run = a_run(Path(name))
-        changed = {field: entries, "entrypoint_process": process}
-        append_line(run.path / "results.jsonl", {**a_result().to_data(), **changed})
-        assert "<main" in one_file(read_run(run.path), "run")
 
 
 def test_a_trial_that_runs_is_listed_with_what_it_does(tmp_path: Path) -> None:
@@ -706,7 +656,7 @@ def page_with(text: str) -> str:
 HARMLESS = outline(page_with("word"))
 
 
-@settings(deadline=None)
+@settings(deadline=None, max_examples=30)
 @given(WORDS.filter(lambda text: len(text.strip()) > 0) | st.just(HOSTILE))
 def test_no_element_and_no_attribute_of_a_page_comes_from_a_text_of_the_run(text: str) -> None:
     found = outline(page_with(text))
@@ -754,6 +704,8 @@ def test_of_two_runs_tasks_that_flipped_come_first(tmp_path: Path) -> None:
     assert "masked: " in found.verdicts[0]
     assert found.verdict == "cannot tell"
     assert [one.is_red for one in found.tasks] == [False] * 4
+    page = runs_page(runs, found, [{"a": "/0/trials/a/1.0"}, {}], version="v")
+    assert '<td data-head="baseline"><a href="/0/trials/a/1.0">1.000</a></td>' in page
 
 
 def test_only_what_has_regressed_is_red_on_the_page_of_two_runs(tmp_path: Path) -> None:
@@ -769,45 +721,11 @@ def test_only_what_has_regressed_is_red_on_the_page_of_two_runs(tmp_path: Path) 
     assert {one.set: (one.flip, one.is_red) for one in found.tasks} == {
         "masked": ("lost", True), "expert": ("lost", False),
     }  # fmt: skip
-    page = runs_page(runs, found, version="v")
+    page = runs_page(runs, found, [{}, {}], version="v")
     places = [page.index(part) for part in ('<b class="red">regressed</b>', "REGRESSED", "<h2>Tasks</h2>")]
     assert places == sorted(places)
     assert page.count('class="red"') == 40
-    assert runs_page(runs, pair_of(runs[1], runs[0]), version="v").count('class="red"') == 0
-
-
-def add_calls(run: Any, result: Any, *said: str) -> None:
-    """What a trial asked: one conversation that grows."""
-    trial = RecordedTrial(path=run.path / folder_name(result) / FILE)
-    for number in range(len(said)):
-        messages = [{"role": "user", "content": text} for text in said[: number + 1]]
-        trial.ask(list(parts_of(COMMON, {"messages": messages})), started=f"2026-01-01T00:00:0{number}")
-
-
-def test_what_two_runs_asked_is_shown_by_cause_and_for_each_task(tmp_path: Path) -> None:
-    runs = []
-    for number, said in enumerate([("do it", "now", "and on"), ("do it", "then")]):
-        run = a_run(tmp_path, f"run{number}")
-        for id in ("a", "b"):
-            result = a_result(id)
-            add_trial(run, result)
-            add_calls(run, result, *(said if id == "a" else ("the same",)))
-        runs.append(read_run(run.path))
-    found = pair_of(*runs)
-    assert found.asked == "1 of 2 trials asked their model the same throughout, 1 trial did not:"
-    [cause] = found.causes
-    assert (cause.span, cause.words) == ("call 2", "message (user): 'now' -> 'then'")
-    assert [(one.id, one.asked) for one in found.tasks] == [
-        ("a", "call 2, message 2 (user): 'now' -> 'then'"), ("b", ""),
-    ]  # fmt: skip
-    assert asked_in_task(runs[0], runs[1], "b") is None
-    asked = asked_in_task(runs[0], runs[1], "a")
-    assert asked is not None
-    assert (asked.trial.call, asked.before, asked.now) == (2, ["now"], ["then"])
-    page = task_page("a", [], asked, version="v")
-    assert "<del>- now</del>" in page
-    assert "<ins>+ then</ins>" in page
-    assert "&#39;now&#39; -&gt; &#39;then&#39;" in runs_page(runs, found, version="v")
+    assert runs_page(runs, pair_of(runs[1], runs[0]), [{}, {}], version="v").count('class="red"') == 0
 
 
 def test_without_scipy_pages_are_made_and_two_runs_say_what_they_lack(tmp_path: Path) -> None:
@@ -825,27 +743,15 @@ def test_without_scipy_pages_are_made_and_two_runs_say_what_they_lack(tmp_path: 
     assert "pytest-super[gate]" in done.stdout
 
 
-def test_runs_without_a_common_task_are_shown_with_the_reason(tmp_path: Path) -> None:
-    runs = []
-    for id in ("a", "b"):
-        run = a_run(tmp_path, f"run-{id}")
-        add_trial(run, a_result(id))
-        runs.append(read_run(run.path))
-    found = pair_of(*runs)
-    assert [one.id for one in found.tasks] == ["a", "b"]
-    assert "no task that can be compared" in found.trouble
-
-
 @pytest.mark.parametrize(
     ("changed", "reason"),
     [
-        ({"accuracy": 5.0}, "numbers from 0 to 1, not [5.0]"),
-        ({"cost_usd": -1.0}, "should be numbers from 0 on"),
-        ({"prompt_tokens": -1}, "should be numbers from 0 on"),
-        ({"waited_seconds": 21.0}, "should be numbers from 0 on"),
+        ({"accuracy": 5.0}, "the run damaged cannot be compared: .*numbers from 0 to 1, not \\[5.0\\]"),
+        ({"cost_usd": -1.0}, "the run damaged cannot be compared: .*should be numbers from 0 on"),
+        ({"id": "other"}, "no task that can be compared"),
     ],
 )
-def test_figures_that_no_trial_has_are_the_reason_why_runs_are_not_compared(
+def test_runs_that_cannot_be_compared_are_shown_with_the_reason(
     tmp_path: Path, changed: dict[str, Any], reason: str
 ) -> None:
     runs = []
@@ -854,12 +760,5 @@ def test_figures_that_no_trial_has_are_the_reason_why_runs_are_not_compared(
         add_trial(run, a_result(**own))
         runs.append(read_run(run.path))
     found = pair_of(*runs)
-    assert [one.id for one in found.tasks] == ["mean"]
-    assert found.trouble.startswith("the run damaged cannot be compared: ")
-    assert reason in found.trouble
-
-
-def test_json_of_facts_that_are_not_an_object_is_told(tmp_path: Path) -> None:
-    run = a_run(tmp_path)
-    (run.path / "run.json").write_text(json.dumps([1]))
-    assert read_run(run.path).trouble == ["run.json cannot be read"]
+    assert {one.id for one in found.tasks} == {"mean", changed.get("id", "mean")}
+    assert re.search(reason, found.trouble)

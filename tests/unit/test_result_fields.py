@@ -33,7 +33,7 @@ from pytest_super.metrics.registry import BUILT_IN, RESERVED
 from pytest_super.report.export.formats import export_run
 from pytest_super.report.junit import rewrite_junit
 from pytest_super.report.notebook import write_notebook
-from pytest_super.report.page.one_file import one_file
+from pytest_super.report.page.render import one_file
 from pytest_super.report.page.stored import read_run
 from pytest_super.report.terminal import summary_lines
 from pytest_super.store.checked import checked_line

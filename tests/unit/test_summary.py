@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 import re
 import traceback
 from collections.abc import Iterable
@@ -19,16 +18,15 @@ from pytest_super.gate.figures import mean_with_errors
 from pytest_super.metrics import Metric
 from pytest_super.metrics.accuracy import ACCURACY
 from pytest_super.metrics.registry import BUILT_IN
+from pytest_super.report.failure_line import describe
 from pytest_super.report.summary import (
     Agreement,
     Group,
     agreements,
     columns,
-    groups,
     rows,
 )
 from pytest_super.report.terminal import summary_lines
-from pytest_super.report.text import describe
 from pytest_super.store.results import TrialResult
 from pytest_super.words import printable
 
@@ -70,29 +68,10 @@ def test_a_metric_that_does_not_apply_is_left_out() -> None:
     assert (solved(group()), group().mean("accuracy")) == (None, None)
 
 
-def test_a_metric_that_a_stored_result_does_not_know_is_left_out() -> None:
-    assert group(result(accuracy=1.0)).mean("cost") is None
-
-
 def test_an_error_counts_as_0_only_where_the_metric_applies() -> None:
     trials = [result(accuracy=1.0), result(error="x"), result(error="x", applicable=["submitted"])]
     assert mean_with_errors(trials, ACCURACY) == 0.5
     assert mean_with_errors([result(error="x", applicable=[])], ACCURACY) is None
-
-
-def test_the_worst_value_of_a_metric_is_its_own() -> None:
-    trials = [result(metrics={"cost": 1.0}), result(error="x", applicable=["cost"])]
-    assert mean_with_errors(trials, cost()) == math.inf
-    assert mean_with_errors(trials, cost(worst=4.0)) == 2.5
-
-
-def test_groups_are_by_set_and_category_in_order() -> None:
-    trials = [result(set="masked", category="data"), result(), result(set="masked", category="cpu")]
-    assert [(group.set, group.category) for group in groups(trials)] == [
-        ("expert", ""),
-        ("masked", "cpu"),
-        ("masked", "data"),
-    ]
 
 
 def test_a_set_with_several_categories_has_a_row_of_its_own_below_them() -> None:
@@ -147,19 +126,8 @@ def test_the_table_fits_the_terminal_and_has_every_column(names: list[str], widt
     table = told[: next(index for index, line in enumerate(told) if line.startswith("compute"))]
     assert max(map(len, table)) <= width
     heads = "  ".join(line for line in table if line.startswith("set "))
-    shown = [
-        "n",
-        "solved",
-        "accuracy",
-        "landmarks",
-        "submitted",
-        "executed",
-        "graded",
-        "self_report",
-        "suspect",
-        "a_metric_with_a_name_lo…",
-        "errors",
-    ]
+    columns = "n solved accuracy landmarks submitted executed graded self_report suspect"
+    shown = [*columns.split(), "a_metric_with_a_name_lo…", "errors"]
     assert [head for head in heads.split() if head not in ("set", "category")] == shown
 
 
@@ -174,11 +142,6 @@ def test_a_table_that_is_too_wide_goes_on_below_and_long_names_are_cut() -> None
         "expert  a-category-whose-name-i…         -       -            -       0",
         "all     -                                -       -            -       0",
     ]
-
-
-def test_a_metric_that_no_task_has_gets_no_column() -> None:
-    trials = [result(accuracy=1.0, applicable=["accuracy", "submitted"])]
-    assert lines(trials)[0].split() == ["set", "category", "n", "solved", "accuracy", "submitted", "errors"]
 
 
 def test_each_task_counts_in_means_by_its_weight() -> None:
@@ -206,12 +169,6 @@ def test_each_task_counts_alike_however_many_of_its_trials_have_a_value() -> Non
     assert mean_with_errors(trials, ACCURACY) == 0.25
 
 
-def test_an_epoch_that_has_only_some_tasks_is_no_part_of_the_deviation() -> None:
-    whole = [result(id=id, epoch=epoch, accuracy=epoch - 1.0) for id in "ab" for epoch in (1, 2)]
-    part = result(id="a", epoch=3, accuracy=0.25)
-    assert group(*whole, part).deviation("accuracy") == group(*whole).deviation("accuracy") == stdev([0, 1])
-
-
 def test_the_deviation_is_the_sample_deviation_of_the_means_of_the_epochs() -> None:
     found = group(*epoch_trials([0.0, 1.0], [1.0, 1.0], [0.0, 0.5]))
     assert found.mean("accuracy") == pytest.approx(fmean([0.5, 1.0, 0.25]))
@@ -237,12 +194,6 @@ def test_the_deviation_depends_neither_on_the_order_of_trials_nor_on_the_numbers
     assert known == (None if other is None else pytest.approx(other, abs=1e-12))
 
 
-@given(values=st.lists(VALUES, min_size=1, max_size=4), epochs=st.integers(2, 5))
-def test_epochs_that_are_alike_have_no_deviation(values: list[float], epochs: int) -> None:
-    found = group(*epoch_trials(*[values] * epochs))
-    assert found.deviation("accuracy") == pytest.approx(0, abs=1e-12)
-
-
 def test_figures_over_epochs_are_told_with_their_deviation() -> None:
     trials = epoch_trials([0.0, 1.0], [1.0, 1.0])
     head, row, total, note = lines(trials)[:4]
@@ -254,39 +205,11 @@ def test_figures_over_epochs_are_told_with_their_deviation() -> None:
 
 def test_epochs_with_errors_are_said_to_differ() -> None:
     trials = epoch_trials([0.0, 1.0], [None, 1.0], [None, None])
+    assert "±" not in "\n".join(lines(trials[:2]))
     assert (
         "±: sample deviation of the means of 2 epochs; not all epochs have a valid trial of every task"
         in lines(trials)
     )
-
-
-def test_one_epoch_has_no_deviation() -> None:
-    trials = epoch_trials([0.0, 1.0], [None, None])
-    assert "±" not in "\n".join(lines(trials))
-
-
-SCORED = st.builds(
-    result,
-    script_executed=st.sampled_from([None, 0.0, 1.0]),
-    landmarks=st.none() | VALUES,
-    accuracy=st.none() | st.sampled_from([0.0, 0.5, 1.0]),
-    error=st.sampled_from([None, None, "no engine"]),
-)
-
-
-@given(st.lists(SCORED, max_size=6))
-def test_script_executed_and_its_opposite_share_all_trials_that_have_both(trials: list[TrialResult]) -> None:
-    opposite = [
-        replace(one, metrics={**one.metrics, "script_executed": None if said is None else 1 - said})
-        for one in trials
-        for said in [one.metrics["script_executed"]]
-    ]
-    for name, agreed in agreements(group(*trials)).items():
-        rest = agreements(group(*opposite))[name]
-        assert (agreed is None) == (rest is None)
-        if agreed is not None and rest is not None:
-            assert agreed.trials == rest.trials
-            assert agreed.share + rest.share == pytest.approx(1)
 
 
 def test_agreement_is_with_more_than_half_of_the_landmarks_and_with_full_accuracy() -> None:
@@ -314,11 +237,6 @@ def test_a_task_without_an_answer_is_no_miss() -> None:
     assert f"the task has no answer yet; {found}; " in line
 
 
-def test_agreement_is_not_told_where_no_trial_has_both() -> None:
-    trials = [result(script_executed=1.0), result(accuracy=1.0, landmarks=1.0)]
-    assert "agrees" not in "\n".join(lines(trials))
-
-
 def test_interrupted_trials_and_those_that_did_not_begin_are_counted_at_the_end_and_are_no_errors() -> None:
     stopped = [
         result(id=name, stop_reason="interrupted", error="interrupted: Ctrl-C", prompt_tokens=5, folder=name)
@@ -335,11 +253,6 @@ def test_interrupted_trials_and_those_that_did_not_begin_are_counted_at_the_end_
     ]
     assert "tokens 10" in "".join(told)
     assert "accuracy with errors" not in "".join(told)
-
-
-def test_a_run_that_was_interrupted_in_its_first_trial_has_no_table() -> None:
-    stopped = result(stop_reason="interrupted", error="interrupted: SIGTERM", folder="t")
-    assert lines([stopped]) == ["compute 0.0 s", "stopped t: interrupted: SIGTERM (t)", "1 interrupted"]
 
 
 def test_trials_that_the_runs_limit_of_cost_stopped_are_counted_apart() -> None:
@@ -361,24 +274,17 @@ def test_every_rerun_costs_what_it_costs() -> None:
     assert "1 rerun" in text
 
 
-@pytest.mark.parametrize(("repeats", "is_told"), [(9, False), (10, True), (5998, True)])
+@pytest.mark.parametrize(("repeats", "is_told"), [(9, False), (10, True)])
 def test_an_agent_that_repeated_itself_is_told_of(repeats: int, is_told: bool) -> None:
     told = describe(result(stop_reason="steps", repeats=repeats))
     assert (f"repeated one action with one observation {repeats} times" in told) is is_told
 
 
-@pytest.mark.parametrize("hostile", ["\x1b]0;title\x07", "\x1b[2J", "\r", "\x9b2J", "\u202e", "\ud83d"])
+@pytest.mark.parametrize("hostile", ["\x1b[2J", "\r", "\u202e", "\ud83d"])
 def test_nothing_hostile_reaches_the_terminal(hostile: str) -> None:
     trials = [result(stop_reason="agent_error", agent_error=f"E: {hostile}")]
     assert not any(hostile in line for line in lines(trials))
     printable(hostile).encode()
-
-
-def test_results_cross_processes_even_with_half_a_surrogate_pair() -> None:
-    data = result(agent_error="half \ud83d", metrics={"\ud83d": 1.0}).to_data()
-    repr(data).encode()
-    assert data["agent_error"] == "half \\ud83d"
-    assert TrialResult.from_data(data).to_data() == data
 
 
 def test_only_trials_that_ran_without_isolation_are_told_of() -> None:
@@ -421,11 +327,8 @@ INNER = traceback_of(ValueError("within"))
         (ExceptionGroup("many", [ValueError("x")]), "ExceptionGroup: many (1 sub-exception)"),
     ],
 )
-@pytest.mark.parametrize("cause", [None, KeyError("why")])
-def test_what_an_agent_raised_is_told_by_its_type_and_first_line(
-    error: Exception, cause: Exception | None, shown: str
-) -> None:
-    told = describe(result(stop_reason="agent_error", agent_error=traceback_of(error, cause)))
+def test_what_an_agent_raised_is_told_by_its_type_and_first_line(error: Exception, shown: str) -> None:
+    told = describe(result(stop_reason="agent_error", agent_error=traceback_of(error, KeyError("why"))))
     frames = r"(; test_summary\.py:\d+ in traceback_of)+"
     assert re.search(rf"the agent raised \({re.escape(shown)}{frames}\)$", told)
 
@@ -494,12 +397,6 @@ def test_the_score_is_shown_without_suspect_trials_next_to_it_and_their_signs_ar
     assert [line for line in told if line.startswith("suspect ")] == [
         "suspect b: echoed output, step 2: Epoch 9"
     ]
-
-
-def test_where_no_trial_is_suspect_nothing_is_said_of_it() -> None:
-    trial = result(headline="accuracy", accuracy=0.0, suspect=0.0, integrity=[NOTE])
-    assert not any("suspect" in line for line in lines([trial]))
-    assert "suspect" in lines([replace(trial, metrics={"suspect": 1.0})])[0]
 
 
 def test_trials_of_a_task_that_missed_alike_have_one_line() -> None:

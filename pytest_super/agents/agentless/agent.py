@@ -18,8 +18,8 @@ from pytest_super.functions.source import SourceError
 from pytest_super.json_values import loaded
 from pytest_super.kernel.cell import SandboxLostError
 from pytest_super.model.completion import FilteredError
-from pytest_super.trial.observation import clipped
 from pytest_super.trial.trial import Trial
+from pytest_super.words import clipped
 
 if TYPE_CHECKING:
     from pytest_super.option_types import Retrieval

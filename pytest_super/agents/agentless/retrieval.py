@@ -12,7 +12,7 @@ from pytest_super.functions.definitions import definitions, find
 from pytest_super.functions.source import PythonSource, SourceError
 from pytest_super.kernel.cell import SandboxLostError
 from pytest_super.model.token_estimate import CHARACTERS_PER_TOKEN
-from pytest_super.trial.observation import clipped, gap
+from pytest_super.words import clipped, gap
 
 if TYPE_CHECKING:
     from pytest_super.kernel.files import SandboxFiles

@@ -19,7 +19,7 @@ from pytest_super.model.client import GatewayModel
 from pytest_super.model.completion import Model
 from pytest_super.model.gateway_process import Gateway
 from pytest_super.model.settings import SCRIPTED, ModelSettings
-from pytest_super.report.live_command import LiveCommand
+from pytest_super.report.live import LiveCommand
 from pytest_super.store.activity import Activity
 from pytest_super.store.json_lines import UNREADABLE, append, damage, disk_errors, read_lines, to_line
 from pytest_super.store.run_folder import new_run_id

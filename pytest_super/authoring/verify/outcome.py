@@ -12,7 +12,7 @@ from pytest_super.metrics.accuracy import ACCURACY, answer_in, is_right, judged
 from pytest_super.metrics.leaves import MISSING, Place, leaves, shown, value_at
 from pytest_super.metrics.numbers import is_number
 from pytest_super.metrics.registry import installed_metrics
-from pytest_super.report.text import outcome_with_error, wrong_lines
+from pytest_super.report.failure_line import failure_line_with_error, wrong_lines
 from pytest_super.words import counted, printable_line
 
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ def failures(task: Task, trials: Sequence[GoldTrial]) -> Iterator[Finding]:
             place = f"{result.folder}/trajectory.jsonl"
             why = "; ".join(
                 [
-                    *(outcome_with_error(result), place, *wrong_values(task, trial)),
+                    *(failure_line_with_error(result), place, *wrong_values(task, trial)),
                     *wrong_lines(result.graded),
                     *missed_landmarks(trial),
                 ]

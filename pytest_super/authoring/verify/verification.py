@@ -11,13 +11,14 @@ from typing import TYPE_CHECKING, Any, get_args
 
 from pytest_super.authoring.verify.finding import Finding, Kind
 from pytest_super.authoring.verify.leaks import ReadTexts, leaks
-from pytest_super.authoring.verify.network import ReadVersions, network_leaks
+from pytest_super.authoring.verify.network import network_leaks
 from pytest_super.authoring.verify.outcome import failures, variations, weak_graders
 from pytest_super.authoring.verify.texts import other_versions, repository_texts
 from pytest_super.words import counted, one_line
 
 if TYPE_CHECKING:
     from pytest_super.authoring.verify.gold_run import GoldTrial
+    from pytest_super.authoring.verify.network import ReadVersions
     from pytest_super.tasks.task import Task
 
 

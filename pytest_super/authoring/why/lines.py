@@ -16,7 +16,7 @@ from pytest_super.authoring.why.searches import (
     WrongTogether,
 )
 from pytest_super.authoring.why.trials import LostTrial
-from pytest_super.report.text import describe
+from pytest_super.report.failure_line import describe
 from pytest_super.store.results import TrialResult
 from pytest_super.words import named, one_line, shortened
 

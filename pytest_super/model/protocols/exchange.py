@@ -8,6 +8,7 @@ from typing import Any
 
 from pytest_super.json_values import json_text, object_in, objects
 from pytest_super.model.protocols.protocol import text_of
+from pytest_super.words import clipped
 
 # Characters of a text that are kept, as of an observation.
 LONGEST = 50_000
@@ -22,9 +23,11 @@ def exchange(messages: list[dict[str, Any]], said: dict[str, Any]) -> dict[str, 
     return {
         "thread": thread_of(messages),
         "results": results_in(messages),
-        "thought": cut(text_of(said.get("reasoning_content"))),
-        "text": cut(text_of(said.get("content")) or refusal_in(said)),
-        "tool_calls": [{name: cut(str(value)) for name, value in call.items()} for call in calls_in(said)],
+        "thought": clipped(text_of(said.get("reasoning_content")), LONGEST),
+        "text": clipped(text_of(said.get("content")) or refusal_in(said), LONGEST),
+        "tool_calls": [
+            {name: clipped(str(value), LONGEST) for name, value in call.items()} for call in calls_in(said)
+        ],
     }
 
 
@@ -41,15 +44,8 @@ def results_in(messages: list[dict[str, Any]]) -> dict[str, str]:
         if message.get("role") == "assistant":
             break
         if message.get("role") == "tool":
-            found[str(message.get("tool_call_id"))] = cut(text_of(message.get("content")))
+            found[str(message.get("tool_call_id"))] = clipped(text_of(message.get("content")), LONGEST)
     return dict(reversed(found.items()))
-
-
-def cut(text: str) -> str:
-    if len(text) <= LONGEST:
-        return text
-    half = LONGEST // 2
-    return f"{text[:half]}\n[{len(text) - LONGEST} characters are left out here]\n{text[-half:]}"
 
 
 # The message of a model: providers differ in what its fields are

@@ -4,15 +4,20 @@ By its RFC 0001 unknown keys are errors except in `extra`, step_ids count from 1
 `agent` have tool calls and metrics, and a result names a call of its own step.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from pytest_super.report.export.steps import function_of, has_model_call, is_call, rest_of
-from pytest_super.report.export.trials import StoredTrials, TrialRecord, to_json
+from pytest_super.report.export.trials import (
+    StoredTrials,
+    TrialRecord,
+    function_of,
+    has_model_call,
+    is_call,
+    rest_of,
+    to_json,
+)
 from pytest_super.store.trajectory import Step
 
 VERSION = "ATIF-v1.7"

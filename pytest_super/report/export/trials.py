@@ -1,11 +1,9 @@
 """The trials of a stored run, one at a time, with everything that its folder has of them."""
 
-from __future__ import annotations
-
 import json
 import math
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -22,8 +20,8 @@ from pytest_super.report.page.stored import (
 from pytest_super.report.page.trial import TRAJECTORY
 from pytest_super.store.json_lines import escape_surrogates
 from pytest_super.store.results import TrialResult
-from pytest_super.store.step_values import submitted_text
-from pytest_super.store.trajectory import Step
+from pytest_super.store.step_values import edit_of, json_object, submitted_text
+from pytest_super.store.trajectory import MESSAGE, TOOL_CALL, Step
 
 T = TypeVar("T")
 # It can hold a secret, and an export is made to be passed on.
@@ -145,3 +143,37 @@ def without_infinity(value: Any) -> Any:
     if isinstance(value, list):
         return [without_infinity(child) for child in value]
     return value
+
+
+# These have a place of their own in both formats.
+PLACED = ("action", "thought", "observation")
+# The names of the argument, by the type of the action: those by which viewers know code and answers.
+ARGUMENT_NAMES = {"execute": "code", "submit": "answer"}
+
+
+def is_call(step: Step) -> bool:
+    """Whether the step is the call of a tool, and not an answer of the model that only says something."""
+    return step.action.type not in ("", MESSAGE)
+
+
+def function_of(step: Step) -> tuple[str, dict[str, Any]]:
+    """The action of a step as the name and the arguments of a tool call."""
+    kind, content = step.action.type, step.action.content
+    if kind == TOOL_CALL and (called := json_object(content)) and "name" in called:
+        arguments = json_object(str(called.get("arguments")))
+        return str(called["name"]), arguments or {"content": called.get("arguments")}
+    edit = edit_of(content) if kind == "edit" else None
+    return kind, edit or {ARGUMENT_NAMES.get(kind, "content"): content}
+
+
+def rest_of(step: Step) -> dict[str, Any]:
+    """All other fields of a step, among them the outputs of its cell as in a notebook."""
+    rest = {name: value for name, value in asdict(step).items() if name not in PLACED}
+    if not has_model_call(step):
+        rest |= {"prompt_tokens": None, "completion_tokens": None}
+    return rest
+
+
+def has_model_call(step: Step) -> bool:
+    """Whether tokens were counted in the step: a call of a model has at least those of its prompt."""
+    return bool(step.prompt_tokens or step.completion_tokens)

@@ -1,7 +1,5 @@
 """The geometry of the page's charts, in the units of their viewBox. The templates draw them as SVG."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
@@ -10,7 +8,7 @@ from math import ceil, floor, log10
 from pytest_super.gate.statistics.errors import ROUNDING
 from pytest_super.report.page.figures import Level
 from pytest_super.report.page.stored import GOING_ON, ShownTrial
-from pytest_super.report.table import cut
+from pytest_super.words import shortened
 
 # On a telephone a unit is almost a pixel, so that texts can be read there without scrolling.
 WIDTH = 400
@@ -78,7 +76,7 @@ def bars_of(levels: Sequence[Level], headline: str) -> Bars:
     scale = WIDTH - NAMES - RIGHT - 40
     bars = [
         Bar(
-            name=cut(level.name, LONGEST_NAME),
+            name=shortened(level.name, LONGEST_NAME),
             y=TOP + ROW * number,
             width=rounded(scale * level.value),
             low=None if level.bounds is None else rounded(NAMES + scale * level.bounds[0]),
@@ -88,7 +86,7 @@ def bars_of(levels: Sequence[Level], headline: str) -> Bars:
         for number, level in enumerate(levels)
     ]
     ticks = [Tick(at=rounded(NAMES + scale * part / 4), text=f"{part / 4:g}") for part in range(5)]
-    label = f"mean {cut(headline, LONGEST_LABEL)}"
+    label = f"mean {shortened(headline, LONGEST_LABEL)}"
     return Bars(label=label, height=TOP + ROW * len(bars) + BOTTOM, bars=bars, ticks=ticks)
 
 
@@ -104,7 +102,7 @@ def cost_axis(trials: Sequence[ShownTrial]) -> Reader:
 
 
 def cost_against_headline(trials: Sequence[ShownTrial], headline: str) -> Scatter | None:
-    value: Reader = (cut(headline, LONGEST_LABEL), lambda one: one.result.headline_value)
+    value: Reader = (shortened(headline, LONGEST_LABEL), lambda one: one.result.headline_value)
     return scatter_of(trials, cost_axis(trials), value)
 
 

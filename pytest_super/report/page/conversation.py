@@ -1,7 +1,5 @@
 """What a trial asked its model: for each call the parts that no call before it had, and the answer."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,7 +10,7 @@ from pytest_super.metrics.numbers import is_number
 from pytest_super.model.protocols.registry import PROTOCOLS
 from pytest_super.model.request_difference import lines_of, place_of
 from pytest_super.report.page.stored import ShownTrial, own_path
-from pytest_super.report.page.texts import Text, level_of, size_of, text_of
+from pytest_super.report.page.texts import Text, level_of, text_of
 from pytest_super.store.answers import FILE, RecordedCall, TrialAnswers, read_answers
 from pytest_super.store.json_lines import UNREADABLE, damage
 
@@ -29,14 +27,14 @@ class ShownCall:
 
 
 def conversation_of(run: Path, trial: ShownTrial, most: int) -> tuple[list[ShownCall], str]:
-    """The calls of a trial, with about `most` bytes of texts in the page, and why they cannot be read."""
+    """The calls of a trial, with at most `most` characters of texts, and why they cannot be read."""
     try:
         answers = read_answers(own_path(run, f"{trial.folder}/{FILE}"))
         seen: set[str] = set()
         labelled = [(call, list(texts_of(answers, call, seen))) for call in answers.calls.values()]
     except (SuperError, *UNREADABLE) as error:
         return [], damage(error)
-    level = level_of([size_of(text, most) for _, texts in labelled for _, text in texts], most)
+    level = level_of((text for _, texts in labelled for _, text in texts), most)
     return [
         ShownCall(
             number=call.number,

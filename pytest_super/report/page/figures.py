@@ -1,7 +1,5 @@
 """The numbers of the page: the terminal's table with intervals, and the headline of each category."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from importlib.util import find_spec
@@ -61,11 +59,10 @@ def figures_of(results: Sequence[TrialResult]) -> Figures:
     groups = rows(results)
     if len({group.set for group in groups}) > 1:
         groups.append(Group(set=ALL, results=results))
-    found = [row_of(group, metrics) for group in groups]
-    levels = [level_of(row, metrics) for row in found]
+    levels = map(level_of, groups)
     return Figures(
         heads=heads_of(metrics),
-        rows=found,
+        rows=[row_of(group, metrics) for group in groups],
         levels=[level for level in levels if level is not None],
     )
 
@@ -98,24 +95,16 @@ def metric_reader(name: str) -> Callable[[TrialResult], float | None]:
     return lambda result: result.metrics.get(name)
 
 
-def level_of(row: Row, metrics: Sequence[Metric]) -> Level | None:
+def level_of(group: Group) -> Level | None:
     """Return the level of a row; None if the headline metric has no value, or one that is not from 0 to 1."""
-    group = row.group
     known = [(one, value) for one in group.valid if (value := one.headline_value) is not None]
     if not known or not all(0 <= value <= 1 for _, value in known):
         return None
-    headlines = {result.headline for result in group.valid}
-    # Most rows have one headline metric, whose interval is in the table.
-    own = dict(zip([metric.name for metric in metrics], row.figures[len(columns()) :], strict=True)).get(
-        min(headlines)
-    )
     return Level(
         name=f"{group.set} {group.category}".strip(),
         trials=len(known),
         value=mean_over_tasks(known) or 0.0,
-        bounds=own.bounds
-        if own and len(headlines) == 1
-        else bounds_of(group.valid, lambda one: one.headline_value),
+        bounds=bounds_of(group.valid, lambda one: one.headline_value),
     )
 
 

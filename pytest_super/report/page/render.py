@@ -1,13 +1,13 @@
 """Makes the pages: jinja2 templates in which every value is escaped, under a strict security policy."""
 
-from __future__ import annotations
-
 import base64
 import hashlib
+import os
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
@@ -21,10 +21,12 @@ from pytest_super.report.page.charts import (
 )
 from pytest_super.report.page.conversation import ShownCall
 from pytest_super.report.page.figures import figures_of, headline_of
-from pytest_super.report.page.pair import Pair, TaskAsked, TaskSide
-from pytest_super.report.page.stored import OUTCOMES, ShownRun, ShownTrial
-from pytest_super.report.page.trial import ShownDetail
+from pytest_super.report.page.pair import Pair
+from pytest_super.report.page.stored import OUTCOMES, ShownRun, ShownTrial, read_run
+from pytest_super.report.page.trial import TRAJECTORY, ShownDetail, detail_of
 from pytest_super.report.summary import cause_lines
+from pytest_super.store.atomic_write import write_atomically
+from pytest_super.store.json_lines import disk_errors
 from pytest_super.words import one_line, printable, printable_line
 
 FOLDER = Path(__file__).parent
@@ -160,13 +162,12 @@ def trial_page(
     return render("trial_page.html", title, version=version, up=up, **shown)
 
 
-def runs_page(sides: Sequence[ShownRun], pair: Pair, *, version: str) -> str:
+def runs_page(
+    sides: Sequence[ShownRun], pair: Pair, links: Sequence[Mapping[str, str]], *, version: str
+) -> str:
+    """`links` has for each run the addresses of the first trial of its tasks."""
     title = f"{sides[0].name} and {sides[1].name} - pytest-super"
-    return render("runs.html", title, version=version, sides=sides, pair=pair)
-
-
-def task_page(id: str, sides: Sequence[TaskSide], asked: TaskAsked | None, *, version: str) -> str:
-    return render("task.html", f"{id} - pytest-super", version=version, id=id, sides=sides, asked=asked)
+    return render("runs.html", title, version=version, sides=sides, pair=pair, links=links)
 
 
 def shown_facts(facts: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
@@ -177,3 +178,33 @@ def shown_facts(facts: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
         if isinstance(value, dict):
             value = ", ".join(f"{key} {one}" for key, one in value.items())
         yield name, " ".join(map(str, value)) if isinstance(value, list) else str(value)
+
+
+MOST_OF_TRIAL = 200_000
+"""Characters of one trial in the page."""
+MOST_OF_ALL = 10_000_000
+"""Characters of all of them: a browser opens this many in less than two seconds."""
+# A trial that gets less is left out: it would not be worth reading.
+LEAST_OF_TRIAL = 20_000
+
+
+def write_page(path: Path, folder: Path) -> None:
+    """Write the page of the run in `folder`. Raises InfrastructureError if the disk refuses."""
+    page = one_file(read_run(folder), os.path.relpath(folder, path.parent))
+    # A link stays, and leads to the page.
+    target = Path(os.path.realpath(path))
+    with disk_errors(path, "--super-html"):
+        target.parent.mkdir(parents=True, exist_ok=True)
+        write_atomically(target, page)
+
+
+def one_file(run: ShownRun, way: str) -> str:
+    """As many trials as fit. `way` is the path from the page's folder to that of the run, for links."""
+    chosen = run.trials[: MOST_OF_ALL // LEAST_OF_TRIAL]
+    most = min(MOST_OF_TRIAL, MOST_OF_ALL // max(len(chosen), 1))
+    details = []
+    for number, trial in enumerate(chosen):
+        view, source = detail_of(trial, run.folder, most), quote(f"{way}/{trial.folder}/{TRAJECTORY}")
+        details.append((f"t{number}", trial, trial_body(view, id=f"t{number}", level=4, source=source)))
+    links = [f"#t{number}" if number < len(chosen) else "" for number in range(len(run.trials))]
+    return run_page(run, links, details=details)

@@ -11,26 +11,23 @@ from http import HTTPStatus
 from http.client import HTTP_PORT
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from typing import Any
 from urllib.parse import quote, unquote, urlsplit
 
 from pytest_super.digests import digest
+from pytest_super.report.notebook import NOTEBOOK
 from pytest_super.report.page.conversation import conversation_of
-from pytest_super.report.page.pair import TaskSide, asked_in_task, pair_of, trials_of
-from pytest_super.report.page.render import policy, run_page, runs_page, task_page, trial_body, trial_page
-from pytest_super.report.page.stored import (
-    ShownRun,
-    ShownTrial,
-    open_own,
-    read_run,
-    run_version,
-    trial_version,
-)
+from pytest_super.report.page.pair import pair_of
+from pytest_super.report.page.render import policy, run_page, runs_page, trial_page
+from pytest_super.report.page.stored import ShownRun, ShownTrial, open_own, read_run
 from pytest_super.report.page.trial import TRAJECTORY, detail_of
+from pytest_super.store.activity import FILE
+from pytest_super.store.answers import FILE as ANSWERS
+from pytest_super.store.verdict import VERDICT
+from pytest_super.store.why import FILE as WHY
 
 ADDRESS = "127.0.0.1"
 MOST_OF_TRIAL = MOST_OF_CALLS = 2_000_000
-"""Bytes of the page of one trial, and of its conversation with the model."""
+"""Characters of one trial, and of its conversation with the model."""
 HEADERS = {
     "Cache-Control": "no-store",
     "Content-Security-Policy": f"{policy(is_served=True)}; frame-ancestors 'none'",
@@ -52,7 +49,9 @@ class RunReader:
 
     @property
     def version(self) -> str:
-        return run_version(self.folder)
+        """Another one whenever the page of the run has to change."""
+        paths = [self.folder / name for name in ("results.jsonl", "trouble.jsonl", VERDICT, "trials")]
+        return " ".join(map(stamp, [*paths, *sorted((self.folder / "trials").glob(f"*/*/{FILE}"))]))
 
     @property
     def run(self) -> ShownRun:
@@ -70,7 +69,6 @@ class Pages:
     /                            the run, or both
     /0/, /1/                     one of them
     /0/trials/mean/1.0           a trial, and with /trajectory.jsonl its steps as they are stored
-    /tasks/mean                  a task in both runs
     """
 
     def __init__(self, folders: Sequence[Path]) -> None:
@@ -83,10 +81,6 @@ class Pages:
             return self.whole_version, self.both
         if path == "/":
             return self.readers[0].version, partial(self.one, 0)
-        if first == "tasks" and len(self.readers) == 2:
-            if not any(trials_of(one.run, rest) for one in self.readers):
-                return None
-            return self.whole_version, partial(self.task, rest)
         if first in map(str, range(len(self.readers))):
             number = int(first)
             if not rest:
@@ -100,7 +94,9 @@ class Pages:
         return " ".join(one.version for one in self.readers)
 
     def version_of(self, number: int, trial: ShownTrial) -> str:
-        return trial_version(self.readers[number].folder / trial.folder)
+        folder = self.readers[number].folder / trial.folder
+        names = ("result.json", TRAJECTORY, NOTEBOOK, ANSWERS, WHY, FILE)
+        return " ".join(stamp(folder / name) for name in names)
 
     def trajectory(self, path: str) -> tuple[Path, str] | None:
         """The folder of the run, and the file of a known trial's steps relative to it."""
@@ -125,35 +121,39 @@ class Pages:
         version = self.version_of(number, found)
         around = [(address(number, one), one.result.name) if one else None for one in run.neighbours(found)]
         calls = conversation_of(self.readers[number].folder, found, MOST_OF_CALLS)
-        detail = {**self.detail(number, found), "around": around, "conversation": calls}
-        return trial_page(run, version=tag(version), up=f"/{number}/", **detail)
-
-    def detail(self, number: int, trial: ShownTrial) -> dict[str, Any]:
-        view = detail_of(trial, self.readers[number].folder, MOST_OF_TRIAL)
-        return {"view": view, "source": f"{address(number, trial)}/{TRAJECTORY}"}
+        return trial_page(
+            run,
+            detail_of(found, self.readers[number].folder, MOST_OF_TRIAL),
+            around=around,
+            conversation=calls,
+            version=tag(version),
+            up=f"/{number}/",
+            source=f"{address(number, found)}/{TRAJECTORY}",
+        )
 
     def both(self) -> str:
         version = self.whole_version
         runs = [one.run for one in self.readers]
-        return runs_page(runs, pair_of(*runs), version=tag(version))
+        links = [first_trials(number, run) for number, run in enumerate(runs)]
+        return runs_page(runs, pair_of(*runs), links, version=tag(version))
 
-    def task(self, id: str) -> str:
-        version = self.whole_version
-        sides = [self.side(number, id) for number in range(len(self.readers))]
-        baseline, candidate = (one.run for one in self.readers)
-        asked = asked_in_task(baseline, candidate, id)
-        return task_page(id, sides, asked, version=tag(version))
 
-    def side(self, number: int, id: str) -> TaskSide:
-        run = self.readers[number].run
-        trials = trials_of(run, id)
-        bodies = (trial_body(id=f"side{number}", level=3, **self.detail(number, one)) for one in trials[:1])
-        others = [(address(number, one), one) for one in trials]
-        return TaskSide(name=run.name, others=others, body=next(bodies, None))
+def stamp(path: Path) -> str:
+    try:
+        found = path.stat()
+    except OSError:
+        return "-"
+    return f"{found.st_mtime_ns}.{found.st_size}"
 
 
 def address(number: int, trial: ShownTrial) -> str:
     return f"/{number}/{quote(trial.folder)}"
+
+
+def first_trials(number: int, run: ShownRun) -> dict[str, str]:
+    """The address of the first epoch of each task."""
+    last_first = sorted(run.trials, key=lambda one: -one.result.epoch)
+    return {one.result.id: address(number, one) for one in last_first}
 
 
 def tag(version: str) -> str:

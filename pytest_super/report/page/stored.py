@@ -14,21 +14,19 @@ from functools import cache, cached_property
 from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, Any, BinaryIO
 
+from pytest_super.gate.wording import GATE
 from pytest_super.metrics.numbers import is_number
 from pytest_super.reading import open_regular, read_bytes
 from pytest_super.report.facts import OWN_WORDS
+from pytest_super.report.failure_line import describe
 from pytest_super.report.notebook import NOTEBOOK, Told, told_in
-from pytest_super.report.page.verdict import ShownVerdict, verdict_in
-from pytest_super.report.text import describe
-from pytest_super.store.activity import FILE, read_doing
-from pytest_super.store.answers import FILE as ANSWERS
+from pytest_super.store.activity import read_doing
 from pytest_super.store.checked import checked_line
 from pytest_super.store.json_lines import UNREADABLE, damage, escape_surrogates
 from pytest_super.store.results import RUNNING, TRIAL_FOLDER, TrialResult, folder_name
 from pytest_super.store.run_folder import last_reruns
 from pytest_super.store.trajectory import Step
 from pytest_super.store.verdict import VERDICT
-from pytest_super.store.why import FILE as WHY
 
 if TYPE_CHECKING:
     from pydantic import TypeAdapter
@@ -67,6 +65,17 @@ class ShownTrial:
 
 
 @dataclass(frozen=True, kw_only=True)
+class ShownVerdict:
+    """The content of verdict.json."""
+
+    word: str
+    lines: list[str]
+    """Of each gate."""
+    sets: list[list[str]]
+    """Of each set next to the baseline: its name, its verdict, the points, their interval."""
+
+
+@dataclass(frozen=True, kw_only=True)
 class ShownRun:
     """What can be read of a run."""
 
@@ -88,7 +97,9 @@ class ShownRun:
 
     @property
     def trouble(self) -> list[str]:
-        return limited([*self.unread, *self.failures])
+        found = [*self.unread, *self.failures]
+        more = len(found) - MOST_TROUBLE
+        return [*found[:MOST_TROUBLE], f"and {more} more"] if more > 0 else found
 
     @property
     def max_errors(self) -> float | None:
@@ -141,12 +152,22 @@ def read_facts(folder: Path, trouble: list[str]) -> dict[str, Any]:
 
 def read_verdict(folder: Path, trouble: list[str]) -> ShownVerdict | None:
     try:
-        return verdict_in(content_of(folder, VERDICT))
+        data = json.loads(content_of(folder, VERDICT))
+        return ShownVerdict(
+            word=str(data["verdict"]),
+            lines=[line.removeprefix(GATE) for line in data["gates"]],
+            sets=[set_row(name, one) for name, one in data["regression"].items()],
+        )
     except FileNotFoundError:
         return None
     except UNREADABLE:
         trouble.append(f"{VERDICT} cannot be read")
         return None
+
+
+def set_row(name: str, one: dict[str, Any]) -> list[str]:
+    points, low, high = (f"{one[key]:+.1f}" for key in ("points", "low", "high"))
+    return [name, str(one["verdict"]), points, f"{low} to {high}"]
 
 
 def read_told(run: Path, trial: ShownTrial) -> Told:
@@ -243,31 +264,6 @@ def own_path(run: Path, name: str) -> Path:
 
 def content_of(run: Path, name: str) -> bytes:
     return read_bytes(own_path(run, name))
-
-
-def limited(trouble: list[str]) -> list[str]:
-    more = len(trouble) - MOST_TROUBLE
-    return [*trouble[:MOST_TROUBLE], f"and {more} more"] if more > 0 else trouble
-
-
-def run_version(folder: Path) -> str:
-    """Another one whenever the page of the run has to change."""
-    paths = [folder / name for name in ("results.jsonl", "trouble.jsonl", VERDICT, "trials")]
-    return " ".join(map(stamp, [*paths, *sorted((folder / "trials").glob(f"*/*/{FILE}"))]))
-
-
-def trial_version(folder: Path) -> str:
-    return " ".join(
-        stamp(folder / name) for name in ("result.json", "trajectory.jsonl", NOTEBOOK, ANSWERS, WHY, FILE)
-    )
-
-
-def stamp(path: Path) -> str:
-    try:
-        found = path.stat()
-    except OSError:
-        return "-"
-    return f"{found.st_mtime_ns}.{found.st_size}"
 
 
 def readable_steps(run: Path, name: str, trouble: list[str]) -> list[Step]:

@@ -1,21 +1,15 @@
 """Texts of a trajectory for the page: of bounded size, with the places that landmarks match."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from markupsafe import escape
-
 from pytest_super.metrics.matching.patterns import Pattern, Window
 from pytest_super.tasks.fields import check_regex
-from pytest_super.words import printable
 
 # What of a text is shown at once; the rest is behind a fold.
 AT_ONCE = 4000
 # The share of a clipped text that is its beginning.
 HEAD = 2 / 3
-SHRINKING = 0.95
 MATCH_SECONDS = 0.2
 
 
@@ -37,13 +31,9 @@ class Text:
     omitted: int
 
 
-def size_of(text: str, most: int) -> int:
-    """Its bytes in the page, or `most` if it has more. A character takes at least one."""
-    return most if len(text) > most else min(len(escape(printable(text)).encode()), most)
-
-
-def level_of(sizes: Sequence[int], budget: int) -> int:
-    """The largest size to which each text can be cut so that all together fit the budget."""
+def level_of(texts: Iterable[str], budget: int) -> int:
+    """The largest number of characters to which each text can be cut so that all together fit the budget."""
+    sizes = [len(text) for text in texts]
     left, count = budget, len(sizes)
     for size in sorted(sizes):
         if size * count > left:
@@ -53,29 +43,15 @@ def level_of(sizes: Sequence[int], budget: int) -> int:
     return max(sizes, default=0)
 
 
-def kept_of(text: str, most: int) -> tuple[int, int]:
-    """How many characters of its beginning and of its end take at most `most` bytes of the page."""
-    if size_of(text, most + 1) <= most:
-        return len(text), 0
-    kept = min(len(text), most)
-    while True:
-        head = int(kept * HEAD)
-        tail = kept - head
-        size = len(escape(printable(text[:head] + text[len(text) - tail :])).encode())
-        if size <= most:
-            return head, tail
-        # Less than the share that would fit, because wide characters are not spread evenly.
-        kept = int(kept * SHRINKING * most / size)
-
-
 def first_lines(text: str, most: int) -> int:
     """How many characters the lines have that fit into `most`; `most` if the first one does not fit."""
     return len(text) if len(text) <= most else text.rfind("\n", 0, most) + 1 or most
 
 
 def text_of(text: str, most: int, landmarks: Iterable[tuple[int, str]] = (), at_once: int = AT_ONCE) -> Text:
-    """The text, cut in its middle to `most` bytes. `landmarks` are numbers and patterns that it hits."""
-    head, tail = kept_of(text, most)
+    """The text, cut in its middle to `most` characters. `landmarks` are numbers and patterns that it hits."""
+    head = len(text) if len(text) <= most else int(most * HEAD)
+    tail = max(min(len(text), most) - head, 0)
     first = min(head, at_once)
     spans = sorted(span for number, pattern in landmarks if (span := match_of(text, number, pattern)))
     omitted = len(text) - head - tail

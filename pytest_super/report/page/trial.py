@@ -1,7 +1,5 @@
 """The detail of one trial: what was asked and what decided it, then its steps, in a page of bounded size."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
@@ -10,11 +8,10 @@ from pathlib import Path
 from typing import Any
 
 from pytest_super.report.facts import facts_of, sign_lines
-from pytest_super.report.notebook import Told
+from pytest_super.report.notebook import Told, pauses
+from pytest_super.report.notebook import content_of as action_text
 from pytest_super.report.page.stored import ShownTrial, content_of, read_told, readable_steps
-from pytest_super.report.page.texts import Text, first_lines, level_of, size_of, text_of
-from pytest_super.report.tool_calls import content_of as action_text
-from pytest_super.report.tool_calls import pauses
+from pytest_super.report.page.texts import Text, first_lines, level_of, text_of
 from pytest_super.store.results import TrialResult, result_fields
 from pytest_super.store.step_values import submitted_text
 from pytest_super.store.trajectory import MANY_REPEATS, Step
@@ -23,8 +20,8 @@ from pytest_super.store.why import Why, read_why
 from pytest_super.words import named, shortened
 
 TRAJECTORY = "trajectory.jsonl"
-# Bytes of the page that a step takes without its texts, and a trial without its steps. Measured generously.
-STEP_BYTES, TRIAL_BYTES = 1500, 12_000
+# Characters of the page that a step takes without its texts, and a trial without its steps, generously.
+STEP_ALONE, TRIAL_ALONE = 1500, 12_000
 # Of the facts of a result, each of which can have any number of entries and be of any length.
 MOST_FACTS, LONGEST_FACT, MOST_FILES = 20, 150, 5
 # The fields that say what decided a trial, before and after its signs of integrity. Of these, more is shown.
@@ -86,16 +83,16 @@ class ShownDetail:
 
 
 def detail_of(trial: ShownTrial, run: Path, most: int) -> ShownDetail:
-    """The detail of a trial in the folder of its run, in about `most` bytes of the page."""
+    """The detail of a trial in the folder of its run, in about `most` characters."""
     trouble: list[str] = []
     steps = readable_steps(run, f"{trial.folder}/{TRAJECTORY}", trouble)
     landmarks = landmarks_of(trial.result)
-    kept = kept_steps(steps, (most - TRIAL_BYTES) // (2 * STEP_BYTES))
+    kept = kept_steps(steps, (most - TRIAL_ALONE) // (2 * STEP_ALONE))
     labelled = [list(texts_of(step)) for step in kept]
     why = found_by_why(run, trial)
     told = list(told_texts(read_told(run, trial), trial.result, steps))
-    budget = most - TRIAL_BYTES - STEP_BYTES * len(kept)
-    level = level_of([size_of(text, budget) for texts in (told, *labelled) for _, text in texts], budget)
+    budget = most - TRIAL_ALONE - STEP_ALONE * len(kept)
+    level = level_of((text for texts in (told, *labelled) for _, text in texts), budget)
     after = pauses(steps)
     shown = [
         shown_step(step, after.get(step.number), texts, landmarks, level, is_lost=step.number == why.step)
@@ -132,12 +129,8 @@ def kept_steps(steps: Sequence[Step], most: int) -> list[Step]:
 
 
 def left_out(steps: int, characters: int) -> str:
-    parts = [f"{steps} steps"] if steps else []
-    if characters:
-        parts.append(
-            f"{characters / 1e6:.1f} MB" if characters >= 1e5 else f"{max(characters / 1e3, 0.1):.1f} kB"
-        )
-    return " and ".join(parts)
+    counts = {"steps": steps, "characters": characters}
+    return " and ".join(f"{count:,} {noun}" for noun, count in counts.items() if count)
 
 
 def landmarks_of(result: TrialResult) -> list[ShownLandmark]:

@@ -22,7 +22,7 @@ def reports_of(run: Run, folder: Path, verdict: RunVerdict) -> Iterator[Callable
     if verdict.gates:
         yield partial(write_verdict, folder, verdict.to_data())
     if run.settings.html is not None:
-        from pytest_super.report.page.one_file import write_page
+        from pytest_super.report.page.render import write_page
 
         yield partial(write_page, run.settings.html, folder)
     if run.settings.baseline is not None and (path := os.environ.get("GITHUB_STEP_SUMMARY")):

@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from pytest_super.report.live import LiveDisplay, own_descriptor, style_of
-from pytest_super.report.progress import Progress, activity_lines, clipped
+from pytest_super.report.live import LiveDisplay, Progress, activity_lines, fitted, own_descriptor, style_of
 from pytest_super.session.trial.reported_outcome import CRASH_PHASE, REQUEUED, is_task, trial_of
 from pytest_super.store.activity import Doing, newest_doing
 from pytest_super.store.results import TrialResult
@@ -66,7 +65,7 @@ class LiveRun:
         doings = {name: newest_doing(folder.path, name) for name in list(self.running)}
         known = {name: doing for name, doing in doings.items() if doing is not None}
         progress = self.progress(list(folder.results.values()), known.values())
-        return [clipped(str(progress), width), *activity_lines(known, time(), width)]
+        return [fitted(str(progress), width), *activity_lines(known, time(), width)]
 
     def progress(self, runs: list[TrialResult], doings: Iterable[Doing]) -> Progress:
         results = last_reruns(runs)
@@ -110,17 +109,11 @@ class LiveRun:
         if not is_requeued:
             self.last_end = monotonic()
 
-    @pytest.hookimpl(tryfirst=True)
-    def pytest_warning_recorded(self) -> None:
-        self.touch()
-
-    @pytest.hookimpl(tryfirst=True)
-    def pytest_internalerror(self) -> None:
-        self.touch()
-
     @pytest.hookimpl(tryfirst=True, optionalhook=True)
     def pytest_testnodedown(self) -> None:
         self.touch()
+
+    pytest_warning_recorded = pytest_internalerror = pytest_testnodedown
 
     def pytest_enter_pdb(self) -> None:
         """A person works in the debugger, until the next trial begins."""

@@ -11,7 +11,7 @@ import pytest
 from pytest_super.errors import SuperError
 from pytest_super.gate.wording import NOT_NEEDED
 from pytest_super.redaction import redacted
-from pytest_super.report.text import outcome_of
+from pytest_super.report.failure_line import failure_line
 from pytest_super.session.comparability import facts_of_scoring
 from pytest_super.session.run import RUN, worker_name
 from pytest_super.session.trial.scoring import SCORING
@@ -144,7 +144,7 @@ class TaskItem(pytest.Function):
         if STORED not in self.stash:
             super().runtest()
         elif not self.stash[STORED].solved:
-            raise Unsolved(outcome_of(self.stash[STORED]))
+            raise Unsolved(failure_line(self.stash[STORED]))
 
     def teardown(self) -> None:
         super().teardown()

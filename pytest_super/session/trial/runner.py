@@ -16,8 +16,8 @@ from pytest_super.kernel.client import Kernel
 from pytest_super.kernel.sandbox import DEFAULT_MEMORY, default_exceeded
 from pytest_super.metrics.matching.landmark_matcher import LandmarkMatcher
 from pytest_super.model.completion import Model, ModelError
+from pytest_super.report.failure_line import failure_line
 from pytest_super.report.notebook import write_notebook
-from pytest_super.report.text import outcome_of
 from pytest_super.session.run import RUN
 from pytest_super.session.trial.ended_trial import EndedTrial
 from pytest_super.session.trial.grading import TrialGrade, grade_trial
@@ -72,7 +72,7 @@ def run_trial(
     if cause is not None:
         raise cause
     if not result.solved:
-        raise Unsolved(outcome_of(result))
+        raise Unsolved(failure_line(result))
 
 
 class TrialRunner:

@@ -15,7 +15,7 @@ from pytest_super.grading.collected import inside
 from pytest_super.grading.grader import last_lines
 from pytest_super.kernel.cell import CellResult, SandboxLostError
 from pytest_super.kernel.client import Kernel
-from pytest_super.report.live_command import LiveCommand
+from pytest_super.report.live import LiveCommand
 from pytest_super.session.trial.grading import after_prefix
 from pytest_super.session.trial.item import ReadyKernel
 from pytest_super.tasks.task import Task

@@ -15,7 +15,7 @@ from pytest_super.authoring.verify.papers.runs import Runs, read_originals
 from pytest_super.authoring.verify.papers.values import Failure, Spread
 from pytest_super.authoring.verify.papers.variations import proposal_lines
 from pytest_super.errors import SuperError
-from pytest_super.report.live_command import LiveCommand
+from pytest_super.report.live import LiveCommand
 from pytest_super.report.table import table_lines
 from pytest_super.session.trial.item import ReadyKernel
 from pytest_super.store.run_folder import make_ignored

@@ -10,7 +10,7 @@ from pytest_super.authoring.verify.outcome import are_different
 from pytest_super.metrics.checking import name_of
 from pytest_super.metrics.evidence import GradedValue
 from pytest_super.metrics.numbers import is_number
-from pytest_super.report.text import wrong_lines
+from pytest_super.report.failure_line import wrong_lines
 from pytest_super.tasks.grade import Check
 from pytest_super.tasks.paper import graded_commands
 from pytest_super.tasks.task import Task

@@ -1,6 +1,4 @@
-"""Short texts about trials: why a trial is unsolved, the text of an exception."""
-
-from __future__ import annotations
+"""The red line of a trial that is not solved: its figures, why it ended, and what was wrong."""
 
 import os
 import re
@@ -65,7 +63,7 @@ def own_frames(lines: Sequence[str]) -> list[str]:
     return own[-MOST_FRAMES:]
 
 
-def outcome_of(result: TrialResult) -> str:
+def failure_line(result: TrialResult) -> str:
     """The figures of an unsolved trial, why it ended, and whether it was stuck, on one line."""
     # The stop reason says whether there was a submission.
     figures = score_of({name: value for name, value in result.metrics.items() if name != SUBMITTED.name})
@@ -86,18 +84,18 @@ def stop_of(result: TrialResult) -> str:
     return STOPS.get(result.stop_reason, result.stop_reason)
 
 
-def outcome_with_error(result: TrialResult) -> str:
+def failure_line_with_error(result: TrialResult) -> str:
     """The same, with what the agent raised."""
     error = f" ({raised(result.agent_error)})" if result.agent_error else ""
-    return printable_line(f"{outcome_of(result)}{error}")
+    return printable_line(f"{failure_line(result)}{error}")
 
 
 def describe(result: TrialResult) -> str:
     """The same, with the values that are wrong, the landmarks that were missed, and the entrypoint's run."""
     parts = [
-        outcome_with_error(result),
+        failure_line_with_error(result),
         result.difference,
-        wrong_values(result),
+        first_ones(wrong_lines(result.graded)),
         f"not graded: {named(result.left_out, MOST_VALUES)}" if result.left_out else "",
         missed_landmarks(result),
         script_state(result),
@@ -108,14 +106,10 @@ def describe(result: TrialResult) -> str:
 def missed_landmarks(result: TrialResult) -> str:
     missed = [found["pattern"] for found in result.landmarks_found if found["step"] is None]
     texts = [f"`{shortened(text, LANDMARK_LIMIT)}`" for text in missed]
-    more = [f"{len(texts) - MOST_LANDMARKS} more"] if len(texts) > MOST_LANDMARKS else []
-    listed = ", ".join([*texts[:MOST_LANDMARKS], *more])
-    return f"missed {'landmark' if len(missed) == 1 else 'landmarks'} {listed}" if missed else ""
+    return f"missed landmark{'s' * (len(missed) > 1)} {named(texts, MOST_LANDMARKS)}" if missed else ""
 
 
-def wrong_values(result: TrialResult) -> str:
-    """The values of the task's grader that are not right."""
-    lines = wrong_lines(result.graded)
+def first_ones(lines: Sequence[str]) -> str:
     more = [f"and {len(lines) - MOST_VALUES} more"] if len(lines) > MOST_VALUES else []
     return "; ".join([*lines[:MOST_VALUES], *more])
 
@@ -174,11 +168,9 @@ def script_state(result: TrialResult) -> str:
     needed = process.get("min_seconds")
     if needed and process["seconds"] < needed:
         return f"{ran} for {process['seconds']:.1f} s, and needs {needed:g} s"
-    return f"{ran} for {process['seconds']:.1f} s, {status_words(process['status'])}"
-
-
-def status_words(status: int | None) -> str:
-    return "status unknown" if status is None else exit_words(exit_code(status))
+    status = process["status"]
+    ended = "status unknown" if status is None else exit_words(exit_code(status))
+    return f"{ran} for {process['seconds']:.1f} s, {ended}"
 
 
 STOPS = {
