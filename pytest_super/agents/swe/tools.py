@@ -17,10 +17,10 @@ from pytest_super.agents.swe.files import MissingFile, ToolRefused, exists, prin
 from pytest_super.agents.swe.search import find_file, search_dir, search_lines
 from pytest_super.agents.swe.window import OVERLAP, WINDOW, lines_of, window, within
 from pytest_super.store.trajectory import Action
-from pytest_super.trial.trial import Tool
 
 if TYPE_CHECKING:
     from pytest_super.kernel.files import SandboxFiles
+    from pytest_super.trial.trial import Tool
 
 # Lines shown above the requested line.
 ABOVE_GOAL = WINDOW // 6
