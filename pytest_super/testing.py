@@ -130,13 +130,10 @@ class FakeKernel:
         self.clock = clock or FakeClock()
         self.files = FakeFiles(self.workdir)
         self.restarts = 0
-        self.is_closed = False
-        self.is_killed = False
+        self.is_closed = self.is_killed = False
         self._charge: Callable[[float], None] | None = None
         self._sampled = self.clock()
-        self._busy = 0.0
-        self._left = 0.0
-        self._ran = 0.0
+        self.busy_seconds = self._left = self._ran = 0.0
         self._pending: CellResult | None = None
         self._value: object = None
         self._reset()
@@ -144,10 +141,6 @@ class FakeKernel:
     @property
     def is_running(self) -> bool:
         return self._pending is not None
-
-    @property
-    def busy_seconds(self) -> float:
-        return self._busy
 
     def meter(self, charge: Callable[[float], None]) -> None:
         self._charge = charge
@@ -160,7 +153,7 @@ class FakeKernel:
         """
         self.clock.sleep(wall)
         if self._pending is not None:
-            self._busy += wall
+            self.busy_seconds += wall
         if self._charge is not None:
             self._charge(min(processor, self.clock() - self._sampled))
         self._sampled = self.clock()
@@ -190,7 +183,10 @@ class FakeKernel:
     def wait(self, timeout: float | None = None) -> CellResult:
         assert self._pending is not None, "no cell runs"
         passed = self._left if timeout is None else min(timeout, self._left)
-        self._pass(passed)
+        self.clock.sleep(passed)
+        self.busy_seconds += passed
+        self._ran += passed
+        self._left -= passed
         if self._left > 0:
             return CellResult(outcome=Outcome.TIMED_OUT, seconds=self._ran)
         return self._end(self._pending)
@@ -232,12 +228,6 @@ class FakeKernel:
 
     def _raise(self, error: BaseException) -> None:
         raise error
-
-    def _pass(self, seconds: float) -> None:
-        self.clock.sleep(seconds)
-        self._busy += seconds
-        self._ran += seconds
-        self._left -= seconds
 
     def _end(self, result: CellResult) -> CellResult:
         self._pending, self._left = None, 0.0

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import json
 import os
+import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from contextlib import chdir, redirect_stderr, redirect_stdout
 from functools import cache
 from importlib.metadata import PathDistribution
+from io import StringIO
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -50,6 +55,7 @@ def _imported() -> None:
     """
     import jupyter_client.session  # noqa: F401
     import regex  # noqa: F401
+    import scipy.special  # noqa: F401
     import xdist.dsession  # type: ignore[import-untyped]  # noqa: F401
 
     import pytest_super.agents.react
@@ -88,6 +94,60 @@ def pytester(
 ) -> pytest.Pytester:
     monkeypatch.setenv("PYTEST_ADDOPTS", " ".join(LEAN))
     return pytester
+
+
+def read_lines(path: Path) -> list[dict[str, Any]]:
+    """The objects in a file of JSON lines."""
+    return [json.loads(line) for line in path.read_text().splitlines()]
+
+
+class TaskFolder:
+    """A folder with files and tasks, in which subcommands run."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    def write(self, name: str, content: Any) -> Path:
+        """What is not text is written as JSON."""
+        path = self.path / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(content if isinstance(content, str) else json.dumps(content), encoding="utf-8")
+        return path
+
+    def add_task(self, id: str, file: str = "", **fields: Any) -> None:
+        """Write a task file; JSON is YAML. A field that is None is left out."""
+        task = {"id": id, "set": "expert", "query": "do it", "answer": 42, **fields}
+        given = {name: value for name, value in task.items() if value is not None}
+        self.write(f"tasks/{file or id}.task.yaml", given)
+
+    def command(self, *arguments: str | Path) -> subprocess.CompletedProcess[str]:
+        """Run a subcommand in this process, where each import is paid for once."""
+        from pytest_super.cli import main
+
+        given = [str(argument) for argument in arguments]
+        out, err = StringIO(), StringIO()
+        with chdir(self.path), redirect_stdout(out), redirect_stderr(err):
+            status = main(given)
+        return subprocess.CompletedProcess(given, status, out.getvalue(), err.getvalue())
+
+    @property
+    def latest(self) -> Path:
+        return self.path / ".super/runs/latest"
+
+    @property
+    def rows(self) -> list[dict[str, Any]]:
+        """The results of the last run."""
+        return read_lines(self.latest / "results.jsonl")
+
+    @property
+    def calls(self) -> list[dict[str, Any]]:
+        """The calls of the model in the last run."""
+        return read_lines(self.latest / "calls.jsonl")
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> TaskFolder:
+    return TaskFolder(tmp_path)
 
 
 @pytest.fixture

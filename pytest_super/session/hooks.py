@@ -17,9 +17,14 @@ from pytest_super.session.run import HINTS, RUN, is_worker
 from pytest_super.session.start.collection import STATED, TaskFile
 from pytest_super.session.start.comparable import note_comparable, refuse_few, selected_of
 from pytest_super.session.start.gated_figures import refuse_missing_figures
-from pytest_super.session.start.other_plugins import refuse_marks
-from pytest_super.session.start.packages import refuse_missing_packages, refuse_to_run
+from pytest_super.session.start.refusals import refuse_marks
 from pytest_super.session.start.resume import RESUMED_RUN
+from pytest_super.session.start.sandbox_check import (
+    refuse_missing_packages,
+    refuse_shared_gpus,
+    refuse_to_run,
+    refuse_unfit_machine,
+)
 from pytest_super.session.start.selection import (
     collected_lines,
     deselect,
@@ -31,7 +36,6 @@ from pytest_super.session.trial.item import STORED, TaskItem
 from pytest_super.session.trial.reported_outcome import judge, status
 from pytest_super.session.trial.scoring import GATES
 from pytest_super.session.trial.start_ahead import START_AHEAD
-from pytest_super.session.workers.sandbox_check import refuse_shared_gpus, refuse_unfit_machine
 from pytest_super.sources.tree import Tree
 from pytest_super.tasks.task import TASK_SUFFIX, Task
 from pytest_super.words import printable

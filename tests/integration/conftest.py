@@ -11,6 +11,8 @@ from typing import Any
 import pytest
 
 from pytest_super.store.answers import FILE, read_answers
+from tests.conftest import TaskFolder
+from tests.conftest import read_lines as read_lines
 from tests.integration.stored_runs import Bench
 
 # One worker reports to its controller as several do.
@@ -97,53 +99,28 @@ def ask(text, **fields):
 SCRIPT = "--super-model=scripted:script.yaml"
 
 
-def read_lines(path: Path) -> list[dict[str, Any]]:
-    """The objects in a file of JSON lines."""
-    return [json.loads(line) for line in path.read_text().splitlines()]
-
-
 def asked_in(trial: Path) -> list[dict[str, Any]]:
     """The requests that a trial put to its model, by its folder."""
     answers = read_answers(trial / FILE)
     return [answers.asked(number) for number in answers.calls]
 
 
-class Folder:
-    """A folder with task files, in which pytest is run."""
+class Folder(TaskFolder):
+    """A folder in which pytest runs, with these settings and Python files."""
 
-    def __init__(self, pytester: pytest.Pytester) -> None:
+    def __init__(self, pytester: pytest.Pytester, settings: str = "", **files: str) -> None:
+        super().__init__(pytester.path)
         self.pytester = pytester
-        self.path: Path = pytester.path
-        pytester.makeini("[pytest]\npythonpath = .\n")
-
-    def write(self, name: str, text: str) -> None:
-        path = self.path / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text, encoding="utf-8")
-
-    def add_task(self, id: str, file: str = "", **fields: Any) -> None:
-        """Write a task file; JSON is YAML. A field that is None is left out."""
-        task = {"id": id, "set": "expert", "query": "do it", "answer": 42, **fields}
-        given = {name: value for name, value in task.items() if value is not None}
-        self.write(f"tasks/{file or id}.task.yaml", json.dumps(given))
-
-    @property
-    def latest(self) -> Path:
-        return self.path / ".super/runs/latest"
-
-    @property
-    def calls(self) -> list[dict[str, Any]]:
-        """The calls of the model in the last run."""
-        return read_lines(self.latest / "calls.jsonl")
+        pytester.makeini(f"[pytest]\npythonpath = .\n{settings}")
+        for name, text in files.items():
+            self.write(f"{name}.py", text)
 
 
 class Project(Folder):
-    """A folder with a conftest, an agent and tasks."""
+    """A folder in which an agent runs. Unless files say otherwise, its kernels are fake."""
 
-    def __init__(self, pytester: pytest.Pytester) -> None:
-        super().__init__(pytester)
-        self.write("conftest.py", FAKE_KERNELS)
-        self.write("agent.py", AGENT)
+    def __init__(self, pytester: pytest.Pytester, settings: str = "", **files: str) -> None:
+        super().__init__(pytester, settings, **{"conftest": FAKE_KERNELS, "agent": AGENT, **files})
 
     def run(self, *arguments: str, agent: str = "agent:Agent") -> pytest.RunResult:
         return self.pytester.runpytest(f"--super-agent={agent}", "--super-sandbox=local", *arguments)
@@ -161,8 +138,8 @@ class Project(Folder):
     @property
     def results(self) -> dict[str, dict[str, Any]]:
         """The lines of results.jsonl, by name of the trial; the last run of each."""
-        rows = read_lines(self.latest / "results.jsonl")
-        return {f"{row['id']}[{row['epoch']}]": row for row in sorted(rows, key=lambda row: row["rerun"])}
+        rows = sorted(self.rows, key=lambda row: row["rerun"])
+        return {f"{row['id']}[{row['epoch']}]": row for row in rows}
 
 
 @pytest.fixture
@@ -197,8 +174,7 @@ class ProgramProject(Folder):
     """A folder with tasks, and programs that are the agents of its runs."""
 
     def __init__(self, pytester: pytest.Pytester) -> None:
-        super().__init__(pytester)
-        self.add_program("client", CLIENT)
+        super().__init__(pytester, client=CLIENT)
 
     def add_program(self, name: str, source: str) -> None:
         self.write(f"{name}.py", source)

@@ -12,7 +12,7 @@ import pytest
 from pytest_super.kernel.providers.host_environment import this_interpreter
 from pytest_super.kernel.providers.registry import find_provider
 from pytest_super.kernel.providers.unpacked_image import RECORD, UnpackedImage
-from pytest_super.session.workers import slurm
+from pytest_super.session.workers import machines
 from tests.docker.own_engine import ssh_server
 from tests.integration.conftest import Project
 
@@ -41,7 +41,7 @@ def cluster(project: Project, monkeypatch: pytest.MonkeyPatch) -> Project:
     add_programs(project.path / "bin", programs)
     monkeypatch.setenv("PATH", f"{project.path / 'bin'}:{os.environ['PATH']}")
     monkeypatch.setenv("NODES", "3")
-    monkeypatch.setattr(slurm, "PATIENCE", 3.0)
+    monkeypatch.setattr(machines, "PATIENCE", 3.0)
     for id in IDS:
         project.add_task(id)
     return project

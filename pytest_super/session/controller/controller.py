@@ -17,9 +17,8 @@ from pytest_super.gate.verdict import RunVerdict
 from pytest_super.kernel.providers.registry import find_provider
 from pytest_super.report.junit import rewrite_junit
 from pytest_super.report.terminal import write_lines
-from pytest_super.session.controller.early_end import EarlyEnd
 from pytest_super.session.controller.final_files import reports_of
-from pytest_super.session.controller.trials import Trials, trouble_of
+from pytest_super.session.controller.trials import EarlyEnd, Trials, trouble_of
 from pytest_super.session.run import Run, facts_of
 from pytest_super.session.start.comparable import left_out_lines, selected_of
 from pytest_super.session.start.resume import taken_line

@@ -44,7 +44,6 @@ MODULES = (
     "pytest_super.session.activation",
     "pytest_super.session.trial.kernels",
     "pytest_super.session.trial.models",
-    "pytest_super.session.start.papers",
     "pytest_super.session.trial.runner",
     "pytest_super.tasks.loading",
 )

@@ -1,4 +1,4 @@
-"""Refuses options and markers of other plugins that spoil scores: further tries, and an end without a score.
+"""Refuses options, and markers of other plugins, with which a run cannot work or its scores are spoilt.
 
 A miss that is tried again turns a score into the best of several. The plugin itself runs a trial once more if
 its worker died, which says nothing about the agent.
@@ -11,6 +11,13 @@ from typing import Any
 
 import pytest
 
+from pytest_super.agents.registry import NEED_MODEL, find_agent
+from pytest_super.errors import SuperError
+from pytest_super.session.run import MAKES_AGENTS, offers
+from pytest_super.session.settings import Settings
+
+# xdist's scope schedulers hang or lose items when a worker dies, and worksteal spoils the order.
+DIST_MODES = ("no", "load")
 # The options of pytest-rerunfailures, pytest-retry and flaky, by the names of their values.
 OPTIONS = {
     "reruns": "--reruns",
@@ -24,6 +31,40 @@ REASON = (
 )
 REPEATED = "would run every task several times as the same trial, and its figures would be mixed"
 KILLED = "would end the whole process at a timeout, so the trial would have no score"
+
+
+def refuse_dist_modes(config: pytest.Config) -> None:
+    mode = config.getoption("dist", "no")
+    if mode not in DIST_MODES:
+        raise pytest.UsageError(f"tasks run under --dist=load (the default of -n), not --dist={mode}")
+    # Items keep their order only if xdist hands them out one by one.
+    if getattr(config.option, "maxschedchunk", 1) is None:
+        config.option.maxschedchunk = 1
+
+
+def refuse_unknown_agent(config: pytest.Config, name: str) -> None:
+    """Raises pytest.UsageError, unless a conftest or plugin can make agents by names of its own."""
+    if offers(config, *MAKES_AGENTS):
+        return
+    try:
+        find_agent(name)
+    except SuperError as error:
+        raise pytest.UsageError(str(error)) from None
+
+
+def refuse_missing_options(settings: Settings) -> None:
+    """Raises pytest.UsageError if an option is missing that the agent needs."""
+    needs_model = settings.agent in NEED_MODEL or settings.for_sandboxes.program is not None
+    if needs_model and settings.model is None:
+        raise pytest.UsageError(
+            f"--super-agent={settings.agent} needs --super-model, for example --super-model=openai/gpt-4o"
+        )
+    if settings.attempts > 1 and settings.model is None:
+        raise pytest.UsageError("--super-attempts needs --super-model, to reflect on failed attempts")
+    if settings.select == "model" and (settings.model is None or settings.epochs.most == 1):
+        raise pytest.UsageError("--super-select=model needs --super-model and several --super-epochs")
+    if settings.agent == "replay" and settings.for_agent.trajectory is None:
+        raise pytest.UsageError("--super-agent=replay needs --super-trajectory, the run or file to replay")
 
 
 def refuse_options(config: pytest.Config) -> None:

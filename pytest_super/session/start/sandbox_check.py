@@ -1,7 +1,9 @@
-"""Refuses tasks before the run if their code imports packages that this machine's Python lacks."""
+"""Refuses a run before its first trial if tasks or machines cannot have the sandboxes that it needs."""
 
 from __future__ import annotations
 
+import os
+import platform
 import shlex
 from collections.abc import Sequence
 from importlib.metadata import PackageNotFoundError, version
@@ -9,8 +11,10 @@ from typing import NoReturn
 
 import pytest
 
-from pytest_super.kernel.providers.registry import find_provider
-from pytest_super.session.run import REFUSED, RUN, is_worker
+from pytest_super.agents.registry import TRUSTED
+from pytest_super.errors import InfrastructureError
+from pytest_super.kernel.providers.registry import AUTO, find_provider
+from pytest_super.session.run import REFUSED, RUN, Run, is_worker
 from pytest_super.session.trial.item import TaskItem
 from pytest_super.tasks.task import Task
 from pytest_super.words import counted
@@ -73,3 +77,45 @@ def why_missing(package: str) -> str:
         return "not installed"
     fits = requirement.specifier.contains(installed, prereleases=True)
     return "" if fits else f"installed is {installed}"
+
+
+def refuse_unfit_machine(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """End the session of a worker, and so the run, before its first trial. The message names the machine."""
+    if not items or makes_sandboxes(config):
+        return
+    if reason := why_unfit(config.stash[RUN]):
+        name = os.environ.get("SLURMD_NODENAME") or platform.node()
+        refuse_to_run(config, items, f"the machine {name} cannot run trials: {reason}")
+
+
+def refuse_shared_gpus(config: pytest.Config, items: list[pytest.Item], workers: int) -> None:
+    """End the session if several workers run tasks with GPUs.
+
+    The engine is asked for a number of devices and always gives the first ones.
+    """
+    tasks = sorted({item.task.id for item in items if isinstance(item, TaskItem) and item.task.sandbox.gpus})
+    if tasks and workers > 1:
+        refuse_to_run(
+            config,
+            items,
+            f"{counted(len(tasks), 'task')} with `sandbox.gpus` ({tasks[0]}) cannot run on {workers} "
+            "workers, because their trials would share the first GPU: run them with -n 1 or without -n",
+        )
+
+
+def why_unfit(run: Run) -> str | None:
+    """What the controller has asked of its own machine, asked of this one."""
+    if run.sandbox is None:
+        return None
+    provider, settings = find_provider(run.sandbox), run.settings.for_sandboxes
+    try:
+        reason = provider.why_unavailable()
+        if reason is None and settings.image:
+            reason = provider.why_unprepared(settings)
+        if reason is None and provider.image_id(settings) != run.image_id:
+            reason = f"{settings.image} is another image there than on the machine of the controller"
+    except InfrastructureError as error:
+        reason = str(error)
+    if reason is None and run.settings.sandbox == AUTO and run.settings.agent not in TRUSTED:
+        reason = provider.why_not_isolated()
+    return reason
