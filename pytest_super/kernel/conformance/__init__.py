@@ -21,7 +21,6 @@ from pytest_super.kernel.conformance.ends import *  # noqa: F403
 from pytest_super.kernel.conformance.files import *  # noqa: F403
 from pytest_super.kernel.conformance.interrupts import *  # noqa: F403
 from pytest_super.kernel.conformance.isolation import *  # noqa: F403
-from pytest_super.kernel.conformance.observation import *  # noqa: F403
 from pytest_super.kernel.conformance.programs import *  # noqa: F403
 from pytest_super.kernel.conformance.support import isolated_kernel, kernel, shared_kernel
 
