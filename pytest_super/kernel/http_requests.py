@@ -195,7 +195,8 @@ class HttpChannel:
             with self._slots:
                 reply = self._reply_to(request, answer)
                 if reply is None:
-                    self._end_stream(request)
+                    # An empty piece ends a stream.
+                    self._send_piece(request, b"")
                 else:
                     self._send(request, reply)
         except Gone:
@@ -243,9 +244,6 @@ class HttpChannel:
             self._send_message(request, "answer", status=200, type=EVENTS, size=None)
         for start in range(0, len(event), PIECE):
             self._send_piece(request, event[start : start + PIECE])
-
-    def _end_stream(self, request: HttpRequest) -> None:
-        self._send_piece(request, b"")
 
     def _send_piece(self, request: HttpRequest, piece: bytes) -> None:
         request.receive()

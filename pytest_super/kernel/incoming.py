@@ -70,7 +70,10 @@ class Incoming:
             kind = "unknown"
             op = one_of(*schema.CONTROL)(fields.get("op"))
             kind = op
-            self._count_reports(op, len(parts[0]))
+            # Reports on processes are kept until the end of the trial.
+            self._reported += len(parts[0]) if op == "process" else 0
+            if op == "process" and self._reported > MOST_REPORTED:
+                raise Misfit("too many")
             if len(payload) > schema.CONTROL[op].payload:
                 raise Misfit("too long")
             return Control(op, schema.CONTROL[op].fields(fields), payload)
@@ -101,13 +104,6 @@ class Incoming:
         except Misfit as misfit:
             self.drop(kind)
             return note(cause, kind, misfit) if kind in schema.OUTPUT else None
-
-    def _count_reports(self, op: str, size: int) -> None:
-        """Reports on processes are kept until the end of the trial."""
-        if op == "process":
-            self._reported += size
-            if self._reported > MOST_REPORTED:
-                raise Misfit("too many")
 
 
 def control_parts(parts: list[bytes]) -> tuple[dict[str, Any], bytes]:

@@ -27,6 +27,9 @@ class CellOutput:
     """The outputs since the last result: head, tail and the amount left out between them."""
 
     def __init__(self) -> None:
+        self._clear()
+
+    def _clear(self) -> None:
         self._head: list[dict[str, Any]] = []
         self._tail: deque[dict[str, Any]] = deque()
         self._head_size = self._tail_size = self._binary = 0
@@ -44,20 +47,17 @@ class CellOutput:
     def add(self, kind: str, content: dict[str, Any]) -> str:
         """Add one IOPub message. Returns its text, or "" if it has none."""
         if kind == "clear_output":
-            self._clear(waits=content["wait"])
+            if content["wait"]:
+                self._clears_next = True
+            else:
+                self._clear()
             return ""
         output = output_of(kind, content)
         if self._clears_next:
-            self._clear(waits=False)
+            self._clear()
         text = output_text(output)
         self._place(kind, output, (content.get("transient") or {}).get("display_id"))
         return text
-
-    def _clear(self, waits: bool) -> None:
-        if waits:
-            self._clears_next = True
-        else:
-            self.__init__()  # type: ignore[misc]
 
     def _place(self, kind: str, output: dict[str, Any], display: str | None) -> None:
         shown = self._displays.get(display) if display and kind == "update_display_data" else None

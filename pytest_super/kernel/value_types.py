@@ -212,13 +212,11 @@ def bundle(value: Any) -> dict[str, Any]:
     ):
         raise Misfit("not a bundle of MIME types in its bounds")
     return {
-        replace_surrogates(mime): fit_field(printable_line(mime), mime_data(mime), data)
+        replace_surrogates(mime): fit_field(
+            printable_line(mime), json_value if mime.endswith("json") else lines, data
+        )
         for mime, data in value.items()
     }
-
-
-def mime_data(mime: str) -> Type:
-    return json_value if mime.endswith("json") else lines
 
 
 def lines(value: Any) -> str:

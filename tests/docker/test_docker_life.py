@@ -15,7 +15,7 @@ from pytest_super.errors import InfrastructureError, UnsupportedError
 from pytest_super.kernel.providers.docker import start_slots
 from pytest_super.kernel.providers.docker.engine import connect
 from pytest_super.kernel.providers.docker.sweep import LEASE, deadline_of, remove, sweep
-from pytest_super.kernel.providers.owner import owner_label
+from pytest_super.kernel.providers.sandbox_folder import owner_label
 from pytest_super.tasks.sandbox_spec import SandboxSpec
 from tests.docker.containers import IDLE, MakeSandbox, RunInside, containers, end_of, inspect
 from tests.waiting import until

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from pytest_super.cli import main
-from pytest_super.kernel.providers.docker.archive import tar_of
+from pytest_super.kernel.providers.docker.engine import tar_of
 from pytest_super.kernel.providers.docker.image import BUILT, BUILT_AS
 from pytest_super.kernel.providers.docker.sandbox import DockerSandbox
 from pytest_super.kernel.sandbox import SandboxSettings

@@ -56,7 +56,9 @@ def sent(kind: str, content: dict[str, Any], channel: int = frames.IOPUB) -> lis
     return received
 
 
-def test_a_long_stream_comes_as_many_signed_messages() -> None:
+def test_a_short_stream_comes_as_it_is_and_a_long_one_as_many_signed_messages() -> None:
+    (message,) = sent("stream", {"name": "stdout", "text": "short"})
+    assert message["content"] == {"name": "stdout", "text": "short"}
     text = "line\n" * 10**6
     received = sent("stream", {"name": "stderr", "text": text})
     assert len(received) > 10
@@ -64,16 +66,14 @@ def test_a_long_stream_comes_as_many_signed_messages() -> None:
     assert {message["content"]["name"] for message in received} == {"stderr"}
 
 
-def test_a_short_message_comes_as_it_is() -> None:
-    (message,) = sent("stream", {"name": "stdout", "text": "short"})
-    assert message["content"] == {"name": "stdout", "text": "short"}
-
-
-def test_a_huge_display_loses_its_picture_and_the_middle_of_its_text() -> None:
+def test_a_huge_display_or_reply_loses_its_picture_and_the_middle_of_its_text() -> None:
     data = {"text/plain": "t" * 3 * LONGEST_TEXT, "image/png": "A" * 3 * LONGEST_TEXT, "text/html": "<b>"}
     (message,) = sent("display_data", {"data": data, "metadata": {}})
     assert message["content"]["data"].keys() == {"text/plain", "text/html"}
     assert "characters cut" in message["content"]["data"]["text/plain"]
+    error = {"status": "error", "ename": "E", "evalue": "v" * 3 * LONGEST_TEXT, "traceback": []}
+    (message,) = sent("execute_reply", error, frames.SHELL)
+    assert len(message["content"]["evalue"]) < LONGEST_TEXT + 100
 
 
 @pytest.mark.parametrize(
@@ -119,9 +119,3 @@ def test_what_is_no_message_of_the_kernel_does_not_end_the_bridge(parts: list[by
     incoming, (received,) = Incoming(), frames.Decoder().feed(frame)
     assert incoming.message(*received, Session(key=b"key").sign) is None
     assert incoming.take_dropped() == {"unreadable": 1}
-
-
-def test_a_huge_reply_is_clipped() -> None:
-    content = {"status": "error", "ename": "E", "evalue": "v" * 3 * LONGEST_TEXT, "traceback": []}
-    (message,) = sent("execute_reply", content, frames.SHELL)
-    assert len(message["content"]["evalue"]) < LONGEST_TEXT + 100

@@ -62,15 +62,12 @@ def outputs(*messages: Message | None) -> list[dict[str, Any]]:
     ("kind", "content", "why"),
     [
         ("display_data", {"data": {"text/plain": 5}}, "its data is its text/plain is not text"),
-        ("display_data", {"data": {"text/plain": ["a", 5]}}, "its data is its text/plain is not text"),
         ("display_data", {"data": {"a\n\x1b[31m": 5}}, "its data is its a | ?[31m is not text"),
         ("display_data", {"data": []}, "its data is not a bundle of MIME types in its bounds"),
         ("display_data", {"data": {"x" * 201: ""}}, "its data is not a bundle of MIME types in its bounds"),
         ("display_data", {"data": {}, "metadata": {"a": "x" * 5000}}, "its metadata is too long"),
-        ("display_data", {"data": {}, "metadata": 3}, "its metadata is not an object"),
         ("execute_result", {"data": {}, "execution_count": "1"}, "its execution_count is not a whole number"),
         ("stream", {"name": "other", "text": "x"}, "its name is none of stdout, stderr"),
-        ("stream", {"name": "stdout", "text": None}, "its text is not text"),
         ("stream", b'{"name": "stdout", "text": "x"', "not JSON"),
         ("stream", b"[" * 10**5, "not JSON"),
         ("stream", b"[" + b"{}," * 10**6 + b"{}]", "too many values"),
@@ -115,7 +112,7 @@ def test_outputs_are_valid_json_in_utf_8() -> None:
 # What is dropped without being shown
 
 
-@pytest.mark.parametrize("kind", [["stream"], {}, None, 5, "x" * 201])
+@pytest.mark.parametrize("kind", [["stream"], None, "x" * 201])
 def test_a_message_whose_type_is_no_name_is_dropped(kind: Any) -> None:
     incoming = Incoming()
     assert received(kind, {"name": "stdout", "text": "x"}, incoming=incoming) is None
@@ -129,8 +126,11 @@ def test_a_message_with_another_signature_is_dropped() -> None:
     assert incoming.take_dropped() == {"unreadable": 1}
 
 
-def test_kinds_that_we_do_not_use_are_not_counted() -> None:
+def test_kinds_and_fields_that_we_do_not_use_are_left_out_and_not_counted() -> None:
     incoming = Incoming()
+    message = received("status", {"execution_state": "idle", "other": [1]}, incoming=incoming)
+    assert message is not None
+    assert message.content == {"execution_state": "idle"}
     assert received("comm_open", {"comm_id": "1"}, incoming=incoming) is None
     assert received("execute_reply", {"status": "ok"}, incoming=incoming) is None
     assert incoming.take_dropped() == {}
@@ -139,16 +139,12 @@ def test_kinds_that_we_do_not_use_are_not_counted() -> None:
 @pytest.mark.parametrize(
     ("kind", "parts"),
     [
-        ("unreadable", []),
         ("unreadable", [b"{}"]),
-        ("unreadable", [b"[]", b""]),
         ("unreadable", [b"\xff", b""]),
         ("unreadable", [b"[" * 10**5, b""]),
         ("unreadable", [b" " * 2**18 + b"{}", b""]),
-        ("unknown", [b"{}", b""]),
         ("unknown", [b'{"op": ["data"]}', b""]),
         ("unknown", [b'{"op": "shutdown"}', b""]),
-        ("data", [b'{"op": "data", "id": 0}', b"x"]),
         ("data", [b'{"op": "data", "id": true}', b"x"]),
         ("data", [b'{"op": "data", "id": 1}', b"x" * (2**20 + 1)]),
         ("more", [b'{"op": "more", "id": 1}', b"x"]),
@@ -173,26 +169,17 @@ def test_a_cause_of_death_is_one_line_that_a_terminal_can_show() -> None:
     assert len(control.fields["why"]) < 510
 
 
-def test_fields_that_are_in_no_schema_are_left_out() -> None:
-    message = received("status", {"execution_state": "idle", "other": [1]})
-    assert message is not None
-    assert message.content == {"execution_state": "idle"}
-
-
 # Answers about files
 
 
 @pytest.mark.parametrize(
     ("op", "data"),
     [
-        ("list", b"{}"),
         ("list", b'[{"name": "a", "kind": "file", "size": -1, "modified": 0}]'),
         ("list", b'[{"name": "a", "kind": "door", "size": 1, "modified": 0}]'),
         ("list", b'[{"name": "a", "kind": "file", "size": 1, "modified": 1e999}]'),
         ("list", b"[" + b"{}," * 2**20 + b"{}]"),
-        ("resolve", b"5"),
         ("changes", b'{"../a": ""}'),
-        ("changes", b'{"a": 5}'),
         ("search", b'{"folder": "/", "found": [["a"]], "files": 1, "lines": 1, "is_complete": true}'),
     ],
 )
@@ -384,9 +371,7 @@ def test_a_hundred_thousand_mutated_frames_raise_nothing_and_take_little_memory(
     assert growth(100_000) < 48 * 2**20
 
 
-@pytest.mark.parametrize(
-    "fields", [{"op": "data", "id": 0}, {"op": "data", "id": 1}, {"op": "more", "id": 1}]
-)
+@pytest.mark.parametrize("fields", [{"op": "data", "id": 1}, {"op": "more", "id": 1}])
 def test_800_megabytes_that_nobody_asked_for_take_no_memory(fields: dict[str, Any]) -> None:
     link = Link(Stream(), Shown(), clock=float, cause_of_death=str)
     frame = frames.encode(frames.CONTROL, [json.dumps(fields).encode(), bytes(2**20)])

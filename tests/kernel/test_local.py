@@ -22,7 +22,7 @@ from pytest_super.kernel import link
 from pytest_super.kernel.cell import Outcome
 from pytest_super.kernel.client import Kernel
 from pytest_super.kernel.conformance import *  # noqa: F403
-from pytest_super.kernel.conformance.support import started, until
+from pytest_super.kernel.conformance.support import printed, started, until
 from pytest_super.kernel.inside.processes import parents
 from pytest_super.kernel.providers.local import LocalSandbox
 from pytest_super.kernel.sandbox import Sandbox
@@ -30,16 +30,10 @@ from pytest_super.platform import marked_processes
 from pytest_super.tasks.sandbox_spec import SandboxSpec
 
 
-@pytest.fixture(
-    scope="module",
-    params=[
-        "",
-        pytest.param("forks", marks=pytest.mark.skipif(sys.platform != "linux", reason="only on Linux")),
-    ],
-)
-def run(request: pytest.FixtureRequest) -> str:
-    """The run whose sandboxes are forks; none for interpreters of their own."""
-    return request.param and f"{request.param}-{os.getpid()}"
+@pytest.fixture(scope="module")
+def run() -> str:
+    """The run whose sandboxes are forks; none where they are interpreters of their own, as in bubblewrap."""
+    return f"forks-{os.getpid()}" if sys.platform == "linux" else ""
 
 
 @pytest.fixture(scope="module")
@@ -139,21 +133,17 @@ def test_keys_of_the_host_do_not_arrive(monkeypatch: pytest.MonkeyPatch) -> None
     assert inside["TASK_SAYS"] == "this"
 
 
-def test_home_and_temporary_files_are_inside(kernel: Kernel) -> None:
+def test_home_and_temporary_files_are_inside_and_packages_are_the_hosts(kernel: Kernel) -> None:
     inside = variables_inside(kernel)
     root = Path(kernel.workdir).parent
     assert {Path(inside[name]).parent for name in ("HOME", "TMPDIR", "VIRTUAL_ENV")} == {root}
     assert inside["PATH"].split(":")[0] == f"{root}/venv/bin"
     assert kernel.files.entries() == []
-
-
-def test_packages_of_the_host_are_there(kernel: Kernel) -> None:
-    result = kernel.execute("import pytest; print(pytest.__file__)", timeout=60)
-    assert result.text.strip() == pytest.__file__
+    assert printed(kernel, "import pytest; print(pytest.__file__)") == f"{pytest.__file__}\n"
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("installer", ["!pip", "!pip3", "%pip", "!python -m pip"])
+@pytest.mark.parametrize("installer", ["!pip", "%pip"])
 def test_an_installation_touches_nothing_of_the_host(kernel: Kernel, tmp_path: Path, installer: str) -> None:
     kernel.files.write("tinypackage-1.0-py3-none-any.whl", make_wheel(tmp_path).read_bytes())
     command = f"{installer} install --no-index --no-deps ./tinypackage-1.0-py3-none-any.whl"
@@ -163,24 +153,18 @@ def test_an_installation_touches_nothing_of_the_host(kernel: Kernel, tmp_path: P
     assert importlib.util.find_spec("tinypackage") is None
 
 
-def test_a_kernel_that_cannot_start_says_why(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("variable", "value", "reason"),
+    [
+        ("PYTHONPATH", "{folder}", "No module named traitlets$"),
+        ("PYTHONHASHSEED", "all", "Fatal Python error: .*PYTHONHASHSEED must be"),
+    ],
+    ids=["kernel", "interpreter"],
+)
+def test_what_cannot_start_says_why(tmp_path: Path, variable: str, value: str, reason: str) -> None:
     (tmp_path / "ipykernel.py").write_text("raise ImportError('No module named traitlets')")
-    broken = LocalSandbox(env={"PYTHONPATH": str(tmp_path)})
-    with (
-        pytest.raises(InfrastructureError, match=r"exit code 1: .*No module named traitlets$"),
-        started(broken),
-    ):
-        pass
-
-
-def test_a_python_that_cannot_start_says_why() -> None:
-    broken = LocalSandbox({"PYTHONHASHSEED": "all"})
-    with (
-        pytest.raises(
-            InfrastructureError, match=r"exit code 1: Fatal Python error: .*PYTHONHASHSEED must be"
-        ),
-        started(broken),
-    ):
+    broken = LocalSandbox(env={variable: value.format(folder=tmp_path)})
+    with pytest.raises(InfrastructureError, match=f"exit code 1: .*{reason}"), started(broken):
         pass
 
 
@@ -242,8 +226,11 @@ def test_a_host_that_was_suspended_finds_its_sandbox_alive(run: str) -> None:
 KILLED = "ended with exit code 3: the bridge was killed by signal 9"
 
 
-def test_nothing_outlives_a_killed_bridge(sandbox: LocalSandbox) -> None:
+def test_nothing_outlives_a_killed_bridge(sandbox: LocalSandbox, tmp_path: Path) -> None:
+    mark = tmp_path / "imported"
     with started(sandbox) as kernel:
+        # What removes the folders imports nothing from them.
+        kernel.files.write("subprocess.py", f"open({str(mark)!r}, 'w')".encode())
         kernel.execute("import subprocess; child = subprocess.Popen(['setsid', 'sleep', '600'])", timeout=30)
         orphan = int(kernel.execute(ORPHAN, timeout=30).text)
         assert orphan in parents()
@@ -252,15 +239,7 @@ def test_nothing_outlives_a_killed_bridge(sandbox: LocalSandbox) -> None:
         # Before it is closed: the process that closes it can be killed, too.
         assert until(lambda: not processes_of(sandbox.marker, sandbox.workdir) and orphan not in parents())
         assert until(lambda: not Path(sandbox.workdir).parent.exists())
-
-
-def test_what_removes_the_folders_imports_nothing_from_them(sandbox: LocalSandbox, tmp_path: Path) -> None:
-    mark = tmp_path / "imported"
-    with started(sandbox) as kernel:
-        kernel.files.write("subprocess.py", f"open({str(mark)!r}, 'w')".encode())
-        folder = Path(kernel.workdir).parent
-    assert until(lambda: not folder.exists())
-    assert not mark.exists()
+        assert not mark.exists()
 
 
 def test_a_log_of_any_size_is_not_read_into_memory(sandbox: LocalSandbox) -> None:
@@ -293,12 +272,11 @@ def test_a_bridge_that_was_stopped_is_lost_even_when_a_large_cell_is_sent(
         assert "did not answer" in result.detail
 
 
-@pytest.mark.parametrize("stopped", [0, 1, 2])
+@pytest.mark.parametrize("stopped", [0, 2])
 def test_a_killed_host_leaves_nothing_even_when_the_bridge_was_stopped(run: str, stopped: int) -> None:
     with host_process(run) as (host, marker, workdir, orphan):
         bridge = parents()[orphan]
-        supervisor = parents()[bridge]
-        for pid in (bridge, supervisor)[:stopped]:
+        for pid in (bridge, parents()[bridge])[:stopped]:
             os.kill(pid, signal.SIGSTOP)
         host.kill()
     assert until(lambda: not processes_of(marker, workdir) and orphan not in parents())

@@ -46,19 +46,16 @@ def test_a_cell_that_still_runs_after_its_interrupted_shell_line_says_so(kernel:
     assert observation_of(kernel.interrupt(30)).endswith("\n[The cell was interrupted.]")
 
 
-def test_text_that_utf_8_cannot_encode_is_shown_with_replacements(kernel: Kernel) -> None:
+def test_what_the_kernel_cannot_show_of_an_error_is_replaced_or_named(kernel: Kernel) -> None:
     failed = observation_of(
         kernel.execute("print(chr(0xD800))\nprint('after')\nraise ValueError('of ' + chr(0xD800))")
     )
     assert failed.startswith("?\nafter\n")
     assert failed.endswith("\nValueError: of ?\n")
-
-
-def test_an_error_that_the_kernel_does_not_show_is_named(kernel: Kernel) -> None:
     hide = "shown, ip._showtraceback = ip._showtraceback, lambda *_: None"
-    failed = kernel.execute(f"ip = get_ipython()\n{hide}\n1 / 0")
+    hidden = kernel.execute(f"ip = get_ipython()\n{hide}\n1 / 0")
     kernel.execute("ip._showtraceback = shown")
-    assert observation_of(failed) == "[The cell failed: ZeroDivisionError: division by zero]"
+    assert observation_of(hidden) == "[The cell failed: ZeroDivisionError: division by zero]"
 
 
 on_linux = pytest.mark.skipif(sys.platform != "linux", reason="processes are observed by /proc")
@@ -99,12 +96,7 @@ def test_a_prompt_that_nobody_answers_is_named_and_can_be_answered_as_the_note_s
     assert until(lambda: "interrupt stops it. python -c print('got'," in observation_of(kernel.wait(0)))
     kernel.interrupt(30)
     assert "got y" in observation_of(kernel.execute(f"!echo y | {ask}"))
-
-
-@on_linux
-def test_a_program_that_shows_an_unfinished_line_and_computes_is_not_said_to_wait_for_input(
-    kernel: Kernel,
-) -> None:
+    # A program that shows an unfinished line and computes is not said to wait for input.
     begin(kernel, "!printf begun; sleep 600")
     assert observation_of(kernel.wait(0)).endswith("continue_wait keeps waiting, interrupt stops it.]")
     kernel.interrupt(30)

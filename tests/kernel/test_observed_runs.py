@@ -73,13 +73,10 @@ def score(kernel: Kernel, *cells: str, path: str = TRAIN.path) -> float | None:
         "!python train.py --epochs 3 2>&1 | tee log",
         "!bash run.sh",
         "!echo train.py | xargs python -u",
-        "!find . -maxdepth 1 -name train.py -exec python {} \\;",
-        "!timeout 60 python train.py",
         "!python launch.py -u train.py",
         "!python < train.py",
         "p = await asyncio.create_subprocess_exec(sys.executable, 'train.py'); await p.wait()",
         "%run train.py",
-        "_ = runpy.run_path('train.py', run_name='__main__')",
         "exec(open('train.py').read())",
     ],
 )
@@ -91,27 +88,20 @@ def test_run_of_the_entrypoint_counts(kernel: Kernel, cell: str) -> None:
     "cell",
     [
         "if False:\n    !python train.py\ntime.sleep(1.0)",
-        "!true || python train.py; sleep 0.8",
         "!timeout 0.2 python train.py; sleep 0.8",
         "!PATH=$PWD/bin:$PATH python train.py",
-        "!cp /bin/sleep bin/python3; cd bin; touch 0.8; ./python3 0.8 # train.py",
-        "!python -c 'import time; time.sleep(1.0)' train.py",
         "!python -c 'import time; time.sleep(1.0)' < train.py",
         "!python train.py --help; sleep 0.8",
-        "!cat train.py; sleep 0.8",
         "!tail -f train.py & sleep 0.8; kill $!",
-        "!sleep 0.8 & tail --pid=$! -f train.py",
         "!cp $(which tail) python3; sleep 0.8 & ./python3 --pid=$! -f train.py; rm python3",
         "!cp train.py copy.py; python copy.py",
         "!python other/train.py",
         "!mkdir -p d/train.py; echo 'import time; time.sleep(1.0)' > d/train.py/__main__.py\n"
         "_ = subprocess.run(['python', 'train.py'], cwd='d')",
-        "!cp $(which tail) bash; sleep 0.8 & ./bash --pid=$! -f train.py",
         "!cp $(which tail) bash; sleep 0.8 & ./bash --pid=$! -f < train.py",
         INHERIT + "subprocess.run(['python', '-c', 'import time; time.sleep(1.0)'], pass_fds=[255])",
         "_ = subprocess.run(['python', '-X', 'a' * 4090, '-c', 'import time; time.sleep(1.0)'],"
         " stdin=open('train.py'))",
-        "!ln -s train.py timeit; python -X timeit -m timeit -n1 -r1 'import time; time.sleep(1.0)'",
         "!ln -s train.py timeit.py; python -I -m timeit -n1 -r1 'import time; time.sleep(1.0)'; rm timeit.py",
     ],
 )
@@ -122,9 +112,7 @@ def test_what_only_looks_like_a_run_does_not_count(kernel: Kernel, cell: str) ->
 @pytest.mark.parametrize(
     ("cell", "path"),
     [
-        ("!python fails.py", "repo/fails.py"),
         ("!python fails.py || true", "repo/fails.py"),
-        ("!python crashes.py 2>/dev/null || true", "repo/crashes.py"),
         ("!python crashes.py\nfrom IPython.display import clear_output; clear_output()", "repo/crashes.py"),
         ("%run crashes.py", "repo/crashes.py"),
     ],
@@ -133,27 +121,22 @@ def test_run_that_failed_does_not_count(kernel: Kernel, cell: str, path: str) ->
     assert score(kernel, cell, path=path) == 0.0
 
 
-def test_descriptor_that_a_shell_has_inherited_is_not_its_script(kernel: Kernel) -> None:
+def test_module_and_shell_script_count(kernel: Kernel) -> None:
+    assert score(kernel, "!python -m pkg.mod", path="repo/pkg/mod.py") == 1.0
+    assert score(kernel, "!chmod +x run.sh; ./run.sh", path="repo/run.sh") == 1.0
+    # What a shell has inherited at that descriptor is not its script.
     cell = INHERIT.replace("train.py", "run.sh")
     cell += "subprocess.run(['bash', '-c', 'sleep 0.8; true'], pass_fds=[255])"
     assert score(kernel, cell, path="repo/run.sh") == 0.0
 
 
-def test_module_and_shell_script_count(kernel: Kernel) -> None:
-    assert score(kernel, "!python -m pkg.mod", path="repo/pkg/mod.py") == 1.0
-    assert score(kernel, "!bash run.sh", path="repo/run.sh") == 1.0
-    assert score(kernel, "!chmod +x run.sh; ./run.sh", path="repo/run.sh") == 1.0
-
-
 def test_background_run_counts_in_the_cell_in_which_it_has_ended(kernel: Kernel) -> None:
     begin = "background = subprocess.Popen([sys.executable, 'train.py'])"
     assert score(kernel, begin, "time.sleep(1.2)", "background.wait()") == 1.0
-    assert score(kernel, begin) == 0.0
-    kernel.execute("background.wait()")
 
 
 OTHERS = r"""%%bash
-printf 'sleep 1; print "done\n";' > train.pl && cp train.pl copy.pl && printf 'sleep 1; exit 3' > fails.pl
+printf 'sleep 1; print "done\n";' > train.pl && printf 'sleep 1; exit 3' > fails.pl
 printf '#!/usr/bin/perl\nsleep 1' > direct.pl && chmod +x direct.pl
 printf 'setTimeout(() => console.log("done"), 1500)' > train.js
 mkdir -p build && cp $(which sleep) build/train && cp $(which sleep) build/train.pl"""
@@ -164,22 +147,15 @@ mkdir -p build && cp $(which sleep) build/train && cp $(which sleep) build/train
     ("cell", "path", "executed"),
     [
         ("!perl -w train.pl", "repo/train.pl", 1.0),
-        ("!sh -c 'perl train.pl; true'", "repo/train.pl", 1.0),
         ("!./direct.pl", "repo/direct.pl", 1.0),
         ("!node train.js --epochs 1", "repo/train.js", 1.0),
         ("!build/train 1.5", "repo/build/train", 1.0),
-        ("!cd build && nohup ./train 1.5 >log 2>&1 & wait", "repo/build/train", 1.0),
         ("!perl fails.pl", "repo/fails.pl", 0.0),
-        ("!perl copy.pl", "repo/train.pl", 0.0),
         ("!perl -e 'sleep 1' train.pl", "repo/train.pl", 0.0),
-        ("!perl -ne 'sleep 1; last' train.pl", "repo/train.pl", 0.0),
         ("!node -e 'setTimeout(() => 0, 900)' train.js", "repo/train.js", 0.0),
-        ("!cat train.pl; sleep 0.9", "repo/train.pl", 0.0),
         ("!tail -f train.pl & sleep 0.9; kill $!", "repo/train.pl", 0.0),
         ("!python -c 'import time; time.sleep(0.9)' train.pl", "repo/train.pl", 0.0),
         ("!build/train.pl 0.9", "repo/build/train.pl", 0.0),
-        ("!sleep 0.9; ls -l build/train", "repo/build/train", 0.0),
-        ("!build/train 1.5; false", "repo/build/train", 1.0),
         ("!timeout 0.7 build/train 9", "repo/build/train", 0.0),
     ],
 )

@@ -110,25 +110,14 @@ def test_a_kernel_that_died_is_told_and_its_files_stay_open(kernel: Kernel) -> N
     assert kernel.files.read("sub/a.py") == b"x = 1\n"
 
 
-def test_what_ipython_pages_is_output_and_limited_like_other_output(kernel: Kernel) -> None:
-    run = Run(kernel, "len?", "from IPython.core.page import page\npage('x' * 10**6)", "submit null")
-    assert "Return the number of items in a container" in run.steps[0].observation
-    assert "950000 characters left out" in run.steps[1].observation
-    assert len(run.steps[1].observation) < 60_000
-
-
-@pytest.mark.parametrize("code", ["exit", "import time\ntime.sleep(1.2)\nexit()"])
-def test_a_cell_that_exits_pays_for_the_kernel_itself(kernel: Kernel, code: str) -> None:
-    run = Run(kernel, "create kept.py", code, "print('new')", "open kept.py", "submit null")
-    assert [step.outcome for step in run.steps] == ["ok", "kernel_died", "ok", "ok", "ok"]
+def test_a_cell_that_exits_pays_for_the_kernel_unless_it_keeps_it(kernel: Kernel) -> None:
+    code = "import time\ntime.sleep(1.2)\nexit()"
+    keeping = ("x = 1\nexit(keep_kernel=True)", "x")
+    run = Run(kernel, "create kept.py", code, "print('new')", "open kept.py", *keeping, "submit null")
+    assert [step.outcome for step in run.steps] == ["ok", "kernel_died", *["ok"] * 5]
     assert run.steps[1].observation == (
         "[The kernel died: the cell ended it; a new one is started, variables are lost, files are kept.]"
     )
-
-
-def test_a_cell_that_keeps_the_kernel_when_it_exits_has_ended_well(kernel: Kernel) -> None:
-    run = Run(kernel, "x = 1\nexit(keep_kernel=True)", "x", "submit null")
-    assert [step.outcome for step in run.steps] == ["ok"] * 3
 
 
 def test_the_second_interrupt_without_effect_replaces_the_kernel(
@@ -162,7 +151,11 @@ def test_a_cell_that_ends_at_the_second_interrupt_leaves_the_kernel(
     assert run.steps[3].observation == "1\n"
 
 
-def test_no_command_shows_a_landmark(kernel: Kernel) -> None:
+def test_no_command_shows_a_landmark_and_what_ipython_pages_is_limited_output(kernel: Kernel) -> None:
     kernel.files.write("log.txt", b"trained\n")
-    run = Run(kernel, "open log.txt", "search_file trained", "!cat log.txt", "submit null")
-    assert [step.landmarks for step in run.steps] == [[], [], [0], []]
+    pages = ("len?", "from IPython.core.page import page\npage('x' * 10**6)")
+    run = Run(kernel, "open log.txt", "search_file trained", "!cat log.txt", *pages, "submit null")
+    assert [step.landmarks for step in run.steps] == [[], [], [0], [], [], []]
+    assert "Return the number of items in a container" in run.steps[3].observation
+    assert "950000 characters left out" in run.steps[4].observation
+    assert len(run.steps[4].observation) < 60_000

@@ -123,13 +123,6 @@ os.waitpid(child, 0)
         assert is_fork(kernel)
 
 
-def test_a_restarted_kernel_is_an_interpreter_of_its_own() -> None:
-    with started(LocalSandbox(run=RUN)) as kernel:
-        assert is_fork(kernel)
-        kernel.restart()
-        assert not is_fork(kernel)
-
-
 def test_exit_functions_run_when_the_kernel_ends_by_itself(tmp_path: Path) -> None:
     mark = tmp_path / "left"
     with started(LocalSandbox(run=RUN)) as kernel:
@@ -138,9 +131,13 @@ def test_exit_functions_run_when_the_kernel_ends_by_itself(tmp_path: Path) -> No
         until(mark.exists)
 
 
-def test_variables_of_the_task_need_an_interpreter() -> None:
+def test_a_restart_and_variables_of_the_task_need_an_interpreter() -> None:
     with started(LocalSandbox({"PYTHONOPTIMIZE": "1"}, run=RUN)) as kernel:
         assert printed(kernel, "import sys; print(sys.flags.optimize)") == "1\n"
+    with started(LocalSandbox(run=RUN)) as kernel:
+        assert is_fork(kernel)
+        kernel.restart()
+        assert not is_fork(kernel)
 
 
 def test_when_the_process_is_gone_sandboxes_start_by_themselves() -> None:

@@ -81,29 +81,27 @@ def test_an_unreachable_engine_is_one_message_with_the_ways_out(
     assert trouble() == text
 
 
-def test_an_engine_of_another_machine_is_refused_with_the_other_way(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_engine_elsewhere_or_forbidden_is_refused_with_the_way_out(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    text = str(engine.no_engine(PermissionError(13, "Permission denied")))
+    assert text.startswith("no permission")
+    assert "usermod -aG docker" in text
     monkeypatch.setenv("DOCKER_HOST", "ssh://away")
     assert str(trouble()).startswith("DOCKER_HOST=ssh://away: ")
     assert "--super-machines=N*ssh://HOST" in str(trouble())
 
 
-def test_a_forbidden_socket_says_how_to_get_permission() -> None:
-    text = str(engine.no_engine(PermissionError(13, "Permission denied")))
-    assert text.startswith("no permission")
-    assert "usermod -aG docker" in text
-
-
-def test_an_old_engine_is_refused(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_an_old_engine_is_refused_and_another_is_asked_once(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     monkeypatch.setenv("DOCKER_HOST", f"unix://{tmp_path}/s")
     with (
         engine_that_says(tmp_path / "s", {"ApiVersion": "1.39"}),
         pytest.raises(EngineError, match="too old"),
     ):
         engine.connect()
-
-
-def test_an_engine_that_answers_is_asked_once(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setenv("DOCKER_HOST", f"unix://{tmp_path}/s")
+    (tmp_path / "s").unlink()
     with engine_that_says(tmp_path / "s", {"ApiVersion": "1.41"}):
         assert trouble() is None
     assert trouble() is None

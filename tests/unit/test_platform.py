@@ -36,17 +36,13 @@ def process() -> Iterator[subprocess.Popen[bytes]]:
         os.killpg(process.pid, signal.SIGKILL)
 
 
-def test_a_living_process_has_a_start_time_that_stays(
-    side: Portable, process: subprocess.Popen[bytes]
-) -> None:
+def test_a_process_has_a_start_time_until_it_ends(side: Portable, process: subprocess.Popen[bytes]) -> None:
     assert side.start_time(process.pid) is not None
     assert side.start_time(process.pid) == side.start_time(process.pid)
-
-
-def test_an_ended_process_has_none_even_before_it_is_awaited(side: Portable) -> None:
-    with subprocess.Popen(["true"]) as process:
-        assert until(lambda: side.start_time(process.pid) is None)
-    assert side.start_time(process.pid) is None
+    with subprocess.Popen(["true"]) as ended:
+        # Even before it is awaited.
+        assert until(lambda: side.start_time(ended.pid) is None)
+    assert side.start_time(ended.pid) is None
 
 
 def test_processes_are_found_by_a_variable_they_started_with(

@@ -210,8 +210,6 @@ def test_the_metric_needs_an_entrypoint() -> None:
 @pytest.mark.parametrize(
     ("processes", "value", "number"),
     [
-        ([], 0.0, None),
-        ([run(1, seconds=60, script="repo/other.py")], 0.0, None),
         ([run(1, seconds=60, script="repo/copies/train.py")], 0.0, None),
         ([run(1, seconds=5), run(2, seconds=8), run(3, seconds=7)], 0.0, 2),
         ([run(1, seconds=60, status=1), run(2, seconds=20), run(3, seconds=60, status=1)], 1.0, 2),

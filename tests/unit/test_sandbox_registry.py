@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -98,36 +97,24 @@ def install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, entry: str) -> None
     forget()
 
 
-@pytest.mark.parametrize("name", ["docker", "bubblewrap", "local"])
-def test_each_provider_that_ships_is_found(name: str) -> None:
-    assert type(find_provider(name)).__name__ == f"{name.title()}Provider"
-
-
-def test_a_package_offers_a_provider(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    install(tmp_path, monkeypatch, "cluster = cluster_sandbox:ClusterProvider")
+def test_a_package_offers_a_provider_but_cannot_replace_one_that_ships(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    names = ("cluster", "docker")
+    install(tmp_path, monkeypatch, "\n".join(f"{name} = cluster_sandbox:ClusterProvider" for name in names))
+    for name in ("docker", "bubblewrap", "local"):
+        assert type(find_provider(name)).__name__ == f"{name.title()}Provider"
     assert choose_provider("cluster", SETTINGS, is_trusted=False) == ("cluster", "")
     with pytest.raises(SuperError, match=r"unknown sandbox `moon`: choose from .*, local, cluster$"):
         find_provider("moon")
 
 
-def test_a_package_cannot_replace_a_provider_that_ships(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(("made", "reason"), [("Gone", "Gone"), ("UnfinishedProvider", "why_not_isolated")])
+def test_a_provider_that_cannot_be_imported_or_does_not_say_whether_it_isolates_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, made: str, reason: str
 ) -> None:
-    install(tmp_path, monkeypatch, "docker = cluster_sandbox:ClusterProvider")
-    assert type(find_provider("docker")).__name__ == "DockerProvider"
-
-
-def test_a_provider_that_cannot_be_imported_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    install(tmp_path, monkeypatch, "cluster = cluster_sandbox:Gone")
-    with pytest.raises(SuperError, match=r"the sandbox provider `cluster` cannot be imported: .*Gone"):
-        find_provider("cluster")
-
-
-def test_a_provider_that_does_not_say_whether_it_isolates_is_refused(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    install(tmp_path, monkeypatch, "cluster = cluster_sandbox:UnfinishedProvider")
-    with pytest.raises(SuperError, match=r"`cluster` cannot be imported: .*why_not_isolated"):
+    install(tmp_path, monkeypatch, f"cluster = cluster_sandbox:{made}")
+    with pytest.raises(SuperError, match=f"the sandbox provider `cluster` cannot be imported: .*{reason}"):
         find_provider("cluster")
 
 
@@ -156,12 +143,6 @@ def test_auto_says_why_a_provider_does_not_isolate_here(ship: Any, monkeypatch: 
         choose_provider("auto", SETTINGS, is_trusted=False)
 
 
-def test_all_reasons_are_given_where_no_provider_can_be_used(ship: Any) -> None:
-    ship(**{name: provider(isolates=True, unavailable=f"no {name}: get one") for name in "ab"})
-    with pytest.raises(SuperError, match=re.escape("no a: get one; no b: get one")):
-        choose_provider("auto", SETTINGS, is_trusted=True)
-
-
 def test_one_that_lacks_what_tasks_may_bring_is_passed_over_for_trusted_agents_alone(ship: Any) -> None:
     ship(a=provider(isolates=True, unprepared="no image: build it"), b=provider(isolates=False))
     assert choose_provider("auto", SETTINGS, is_trusted=True).name == "b"
@@ -177,12 +158,10 @@ def test_a_missing_image_that_is_named_is_an_error_and_no_reason_to_run_elsewher
     ship(a=provider(isolates=True, unprepared="no image x: build it"), b=provider(isolates=False))
     with pytest.raises(SuperError, match=r"^no image x: build it$"):
         choose_provider(name, SandboxSettings(image="x"), is_trusted=is_trusted)
-
-
-def test_with_a_named_image_and_no_engine_nothing_runs_elsewhere(ship: Any) -> None:
+    # Nor is a missing engine.
     ship(a=provider(isolates=True, unavailable="no engine: start it"), b=provider(isolates=False))
     with pytest.raises(SuperError, match=r"^no engine: start it$"):
-        choose_provider("auto", SandboxSettings(image="x"), is_trusted=True)
+        choose_provider(name, SandboxSettings(image="x"), is_trusted=is_trusted)
 
 
 def test_an_image_in_a_folder_is_for_bubblewrap(ship: Any) -> None:

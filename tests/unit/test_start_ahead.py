@@ -69,23 +69,25 @@ def begin(prefetch: StartAhead, next: Any) -> None:
     prefetch.begin()
 
 
-def test_the_trial_that_it_was_started_for_takes_it_once(prefetch: StartAhead, starts: Starts) -> None:
+def test_the_trial_that_it_was_started_for_waits_and_takes_it_once(
+    prefetch: StartAhead, starts: Starts
+) -> None:
+    starts.gate.clear()
     one = item("one")
     begin(prefetch, one)
+    threading.Timer(0.05, starts.gate.set).start()
     ready = prefetch.take(one, one.task)
     assert ready is not None
     assert ready.repository == "repository of one"
     assert prefetch.take(one, one.task) is None
     prefetch.end()
     assert not starts.kernel.is_closed.is_set()
-
-
-def test_a_kernel_that_is_being_started_is_waited_for(prefetch: StartAhead, starts: Starts) -> None:
+    # One that nobody took is closed at the end, which waits for its start.
     starts.gate.clear()
-    one = item("one")
-    begin(prefetch, one)
+    begin(prefetch, item("two"))
     threading.Timer(0.05, starts.gate.set).start()
-    assert prefetch.take(one, one.task)
+    prefetch.end()
+    assert starts.kernel.is_closed.is_set()
 
 
 def test_another_trial_does_not_take_it_and_one_that_nobody_took_is_closed(
@@ -106,27 +108,10 @@ def test_a_project_whose_fixture_changes_tasks_gets_none_that_it_cannot_use(
     begin(prefetch, one)
     assert prefetch.take(one, one.task.model_copy(update={"query": "another"})) is None
     assert starts.kernel.is_closed.wait(SECONDS)
-    begin(prefetch, item("two"))
-    prefetch.end()
-    assert starts.begun == ["one"]
-
-
-def test_it_is_begun_once_for_an_item_and_for_none_when_there_is_no_next(
-    prefetch: StartAhead, starts: Starts
-) -> None:
-    one = item("one")
-    for next in (None, one, one):
+    for next in (item("two"), None):
         begin(prefetch, next)
     prefetch.end()
     assert starts.begun == ["one"]
-
-
-def test_the_end_waits_for_the_start_and_closes(prefetch: StartAhead, starts: Starts) -> None:
-    starts.gate.clear()
-    begin(prefetch, item("one"))
-    threading.Timer(0.05, starts.gate.set).start()
-    prefetch.end()
-    assert starts.kernel.is_closed.is_set()
 
 
 def test_one_that_has_died_meanwhile_is_not_given(prefetch: StartAhead, starts: Starts) -> None:

@@ -11,18 +11,16 @@
         return lambda sandbox: [...]
 
 `sandbox_factory` makes a fresh sandbox that enforces a SandboxSpec. `remains` lists the processes, containers
-and folders that a closed sandbox left behind. Tests of a limit are skipped if the provider does not claim it;
-tests marked `slow` take more than a few seconds.
+and folders that a closed sandbox left behind. Tests of a limit are skipped if the provider does not claim it.
 """
 
 from __future__ import annotations
 
-from pytest_super.kernel.conformance.cells import *  # noqa: F403  # noqa: F403
+from pytest_super.kernel.conformance.cells import *  # noqa: F403
 from pytest_super.kernel.conformance.ends import *  # noqa: F403
 from pytest_super.kernel.conformance.files import *  # noqa: F403
 from pytest_super.kernel.conformance.interrupts import *  # noqa: F403
 from pytest_super.kernel.conformance.isolation import *  # noqa: F403
-from pytest_super.kernel.conformance.observation import *  # noqa: F403
 from pytest_super.kernel.conformance.programs import *  # noqa: F403
 from pytest_super.kernel.conformance.support import isolated_kernel, kernel, shared_kernel
 

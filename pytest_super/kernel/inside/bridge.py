@@ -17,7 +17,8 @@ import signal
 import sys
 import threading
 import time
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator
+from typing import Any
 
 import zmq
 
@@ -27,9 +28,6 @@ from pytest_super.kernel.inside.kernel_connection import KernelConnection
 from pytest_super.kernel.inside.observer import Observer
 from pytest_super.kernel.inside.outbox import Outbox
 from pytest_super.kernel.inside.program_run import ProgramRun
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 TICK_MILLISECONDS = 1000
 # A host that is silent for this long is gone, even if the stream is open. Its pings replace the value.

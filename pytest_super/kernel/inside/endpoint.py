@@ -16,13 +16,11 @@ import select
 import socket
 import socketserver
 import threading
+from collections.abc import Callable, Iterable
 from http.server import BaseHTTPRequestHandler
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pytest_super.kernel.inside.frames import encode_control
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
 
 PIECE = 256 * 2**10
 MAX_BODY = 16 * 2**20

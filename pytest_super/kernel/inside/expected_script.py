@@ -7,13 +7,11 @@ from __future__ import annotations
 
 import os
 import struct
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable, Iterator
+from typing import Any
 
 from pytest_super.kernel.inside.filework import open_regular
 from pytest_super.kernel.inside.process_image import kept_lines, repositories_of
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
 
 LONGEST_SCRIPT = 2**20
 LONGEST_INDEX = 2**26

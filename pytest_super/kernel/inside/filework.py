@@ -12,14 +12,12 @@ import queue
 import stat
 import sys
 import time
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any
 
 from pytest_super.kernel.inside import lookup
 from pytest_super.kernel.inside.frames import encode_control
 from pytest_super.kernel.inside.processes import oom_kills, remove_tree
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
 
 CHUNK = 2**20
 KINDS = {stat.S_IFLNK: "link", stat.S_IFDIR: "folder", stat.S_IFREG: "file"}

@@ -10,10 +10,8 @@ from __future__ import annotations
 
 import json
 import struct
-from typing import TYPE_CHECKING, Any
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
+from collections.abc import Iterator
+from typing import Any
 
 CONTROL, SHELL, IOPUB = range(3)
 # Bytes of a message's content. The bridge splits streams into pieces and clips other messages.

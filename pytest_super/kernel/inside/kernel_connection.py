@@ -5,18 +5,15 @@ from __future__ import annotations
 import os
 import signal
 import time
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator
+from typing import Any
 
 import zmq
 
 from pytest_super.kernel.inside import frames
 from pytest_super.kernel.inside.message_size import Clipper
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from pytest_super.kernel.inside.outbox import Outbox
-    from pytest_super.kernel.inside.processes import KernelProcess
+from pytest_super.kernel.inside.outbox import Outbox
+from pytest_super.kernel.inside.processes import KernelProcess
 
 # Without a message for this long, we assume that a dead kernel's last messages have arrived.
 STILL_SECONDS = 0.1

@@ -9,11 +9,9 @@ import os
 import re
 import stat
 import time
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+from typing import Any
 
 CHUNK = 2**20
 # Of their folders only the names are of interest: what is in them is the packages' own.

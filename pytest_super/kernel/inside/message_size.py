@@ -8,12 +8,10 @@ from __future__ import annotations
 import hashlib
 import hmac
 import json
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator
+from typing import Any
 
 from pytest_super.kernel.inside.frames import IOPUB, LONGEST_MESSAGE, MAX_PARTS, encode
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 PIECE = 256 * 2**10
 # The longest text of a message other than a stream: a picture, a table, a traceback.

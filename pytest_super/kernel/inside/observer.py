@@ -12,8 +12,9 @@ import select
 import sys
 import threading
 import time
+from collections.abc import Callable
 from signal import SIGHUP
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pytest_super.kernel.inside import processes
 from pytest_super.kernel.inside.expected_script import ExpectedScript
@@ -30,9 +31,6 @@ from pytest_super.kernel.inside.process_image import (
     zombie_status,
 )
 from pytest_super.kernel.inside.processor_time import TICKS, Family, ProcessorTime
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 PERIOD = 0.5
 # With so many processes that a pass takes a larger share of the time than this, passes become rarer.

@@ -9,13 +9,11 @@ import fcntl
 import os
 import struct
 from collections import Counter
+from collections.abc import Iterable, Iterator
 from itertools import islice
-from typing import TYPE_CHECKING, Any, BinaryIO
+from typing import Any, BinaryIO
 
 from pytest_super.kernel.inside import processes
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
 
 # How much is read.
 MOST_ARGUMENTS = 64

@@ -7,12 +7,11 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Callable, Iterable
 from signal import SIGKILL, SIGSTOP
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
-
     # Of the kernel, with its command, its standard error and the folder; returns its process.
     Start = Callable[[list[str], int, str], int]
 

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import os
 import signal
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import zmq
 
 from pytest_super.kernel.inside import frames, processes
-
-if TYPE_CHECKING:
-    from pytest_super.kernel.inside.outbox import Outbox
+from pytest_super.kernel.inside.outbox import Outbox
 
 PIECE = 65536
 # At most so many pieces go to the outbox between two looks at what the host sends.

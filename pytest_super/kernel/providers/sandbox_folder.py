@@ -1,4 +1,4 @@
-"""The folder of a sandbox on this machine: made for one trial, removed after it or by a later sweep."""
+"""The folder of a sandbox on this machine, and whether the process that owns a sandbox still lives."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pathlib import Path
 from pytest_super.errors import InfrastructureError
 from pytest_super.kernel.inside.processes import KEEP, remove
 from pytest_super.kernel.providers.host_environment import Interpreter, make_environment
-from pytest_super.kernel.providers.owner import is_alive, owner_label
+from pytest_super.platform import host
 
 PREFIX = "super-"
 OWNER = "owner"
@@ -69,5 +69,20 @@ def sweep_folders() -> None:
     for owner in Path(tempfile.gettempdir()).glob(f"{PREFIX}*/{OWNER}"):
         with suppress(OSError):
             # OSError: the folder is of another user, or another sweep has just removed it.
-            if is_alive(owner.read_text()) is False:
+            if lives(owner.read_text()) is False:
                 remove([str(owner.parent)])
+
+
+def owner_label() -> str:
+    """This process in the form that `lives` reads: its host, its pid and its start time."""
+    return f"{host().host_id()}:{os.getpid()}:{host().start_time(os.getpid())}"
+
+
+def lives(owner: str) -> bool | None:
+    """Whether the owner still runs. None for owners on other hosts, of which nothing is known."""
+    host_id, _, process = owner.partition(":")
+    pid, _, started = process.partition(":")
+    if host_id != host().host_id() or not pid.isdecimal():
+        return None
+    # A process with another start time is a later one with the same pid.
+    return host().start_time(int(pid)) == started

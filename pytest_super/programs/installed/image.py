@@ -7,7 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pytest_super.kernel.providers.docker.archive import read_file
+from pytest_super.kernel.providers.docker.engine import read_file
 from pytest_super.kernel.providers.docker.image.agent import build_with, facts_of
 from pytest_super.programs.installed.packages import PipPackages
 

@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pytest_super.kernel.providers.docker.archive import read_file
+from pytest_super.kernel.providers.docker.engine import read_file
 from pytest_super.kernel.providers.docker.sweep import LABEL
 from pytest_super.kernel.providers.host_environment import CA_VARIABLES
-from pytest_super.kernel.providers.owner import owner_label
+from pytest_super.kernel.providers.sandbox_folder import owner_label
 from pytest_super.kernel.sandbox import DEFAULT_MEMORY, DEFAULT_PIDS, FIXED_ENVIRONMENT, SandboxSettings
 
 if TYPE_CHECKING:
@@ -42,7 +42,11 @@ class ContainerConfig:
             "hostname": "sandbox",
             "working_dir": WORKDIR,
             "environment": self.environment(),
-            "labels": self._labels(),
+            "labels": {
+                **{f"{LABEL}.{name}": value for name, value in self.settings.labels.items()},
+                LABEL: "1",
+                f"{LABEL}.owner": owner_label(),
+            },
             # Makes docker-py set StdinOnce: the engine closes the input when this process is gone.
             "stdin_open": True,
             # Else docker-py adds the proxies of the user's client, passwords included, to the environment.
@@ -97,7 +101,3 @@ class ContainerConfig:
     def _certificates(self) -> Path | None:
         """The certificates; None without a network, where they are useless and take 0.1 s to copy."""
         return self.settings.ca_bundle if self.spec.network else None
-
-    def _labels(self) -> dict[str, str]:
-        ours = {f"{LABEL}.{name}": value for name, value in self.settings.labels.items()}
-        return ours | {LABEL: "1", f"{LABEL}.owner": owner_label()}

@@ -1,12 +1,15 @@
-"""The container engine: where it is, whether it answers, and what its failures mean."""
+"""The container engine: where it is, whether it answers, what its failures mean, and files for it."""
 
 from __future__ import annotations
 
+import io
 import os
 import socket
+import tarfile
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from functools import cache
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pytest_super.errors import EngineError, InfrastructureError, UnsupportedError
@@ -85,13 +88,32 @@ def connect() -> APIClient:
     client = make_client(url)
     client.timeout = int(CALL_SECONDS)
     if url.startswith("unix://"):
-        from pytest_super.kernel.providers.docker.unix_adapter import UnixAdapter
-
         client.close()
-        client.mount("http+docker://", UnixAdapter(url.removeprefix("unix://"), client.timeout))
+        client.mount("http+docker://", unix_adapter(url.removeprefix("unix://"), client.timeout))
         # It needs no proxy and no .netrc, and looking for them takes a quarter of a call.
         client.trust_env = False
     return client
+
+
+def unix_adapter(path: str, timeout: int) -> Any:
+    """docker-py's adapter for unix sockets, which here closes a socket that cannot be connected."""
+    from docker.transport import UnixHTTPAdapter
+    from docker.transport.unixconn import UnixHTTPConnection
+
+    class Connection(UnixHTTPConnection):
+        def connect(self) -> None:
+            # Before it is connected: if that fails, urllib3 closes what is here.
+            self.sock = socket.socket(socket.AF_UNIX)
+            self.sock.settimeout(self.timeout)
+            self.sock.connect(self.unix_socket)
+
+    class Adapter(UnixHTTPAdapter):
+        def get_connection(self, url: Any, proxies: Any = None) -> Any:
+            pool: Any = super().get_connection(url, proxies)
+            pool._new_conn = lambda: Connection(url, self.socket_path, self.timeout)
+            return pool
+
+    return Adapter(path, timeout)
 
 
 def make_client(url: str) -> APIClient:
@@ -178,3 +200,22 @@ def has_gpus() -> bool:
     """Whether the engine has the runtime for GPUs in containers. Raises EngineError."""
     with engine_errors("say what it has"):
         return "nvidia" in (connect().info().get("Runtimes") or {})
+
+
+def tar_of(files: dict[str, bytes]) -> bytes:
+    """A tar archive of `files` (path: content), readable by everybody inside."""
+    buffer = io.BytesIO()
+    with tarfile.open(fileobj=buffer, mode="w") as archive:
+        for name, content in files.items():
+            entry = tarfile.TarInfo(name)
+            entry.size = len(content)
+            archive.addfile(entry, io.BytesIO(content))
+    return buffer.getvalue()
+
+
+def read_file(path: Path) -> bytes:
+    """Raises InfrastructureError for a file that cannot be read."""
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        raise InfrastructureError(f"{path}: cannot be read: {error.strerror}") from None

@@ -8,12 +8,12 @@ import secrets
 import threading
 from collections.abc import Sequence
 from contextlib import AbstractContextManager, suppress
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pytest_super.errors import EngineError, InfrastructureError, UnsupportedError
 from pytest_super.kernel.delivery import bridge_source
-from pytest_super.kernel.providers.docker.archive import tar_of
 from pytest_super.kernel.providers.docker.attach import AttachedStream, attach
 from pytest_super.kernel.providers.docker.container_config import (
     OWN_FOLDER,
@@ -29,6 +29,7 @@ from pytest_super.kernel.providers.docker.engine import (
     has_gpus,
     inspect,
     missing_image,
+    tar_of,
 )
 from pytest_super.kernel.providers.docker.image import software_of_image
 from pytest_super.kernel.providers.docker.image.agent import image_for, version_in
@@ -114,17 +115,16 @@ class DockerSandbox:
     def _create(self, api: APIClient) -> None:
         name = container_name(self._token)
         with self._errors("create a container"):
-            created = api.create_container(name=name, **self._config.for_engine(self._bridge_command()))
+            command = list(self._command or ("python3", "-u", "-c", bridge_source()))
+            if self._archive is not None:
+                command = command_after(command)
+            created = api.create_container(name=name, **self._config.for_engine(command))
             self._container = created["Id"]
             if files := self._config.files():
                 api.put_archive(self._container, "/", tar_of(files))
             if self._archive is not None:
                 put_changes(self._container, self._archive)
         self._refuse_dropped(created.get("Warnings") or [])
-
-    def _bridge_command(self) -> list[str]:
-        command = list(self._command or ("python3", "-u", "-c", bridge_source()))
-        return command if self._archive is None else command_after(command)
 
     def _start(self, api: APIClient) -> AttachedStream:
         with self._errors("start a container"):
@@ -135,7 +135,13 @@ class DockerSandbox:
         # A daemon that nobody awaits: it can be in a call to an engine that hangs.
         threading.Thread(
             target=watch,
-            args=(self._is_closed, self.disk, self._bytes_written, self._kill_for_disk, self._renew),
+            args=(
+                self._is_closed,
+                self.disk,
+                partial(bytes_written, self._container, self.disk),
+                self._kill_for_disk,
+                self._renew,
+            ),
             name="pytest-super-watchdog",
             daemon=True,
         ).start()
@@ -146,9 +152,6 @@ class DockerSandbox:
             dropped = [text for text in warnings if words in text.lower() and "discarded" in text.lower()]
             if dropped and getattr(self.spec, name) is not None:
                 raise UnsupportedError(f"the engine cannot enforce the task's {name}: {dropped[0]}")
-
-    def _bytes_written(self) -> int:
-        return bytes_written(self._container, self.disk)
 
     def _kill_for_disk(self, written: int) -> None:
         # Before the removal, which ends the stream: then the cause is asked for.

@@ -13,9 +13,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pytest_super.errors import InfrastructureError
-from pytest_super.kernel.providers.docker.archive import tar_of
 from pytest_super.kernel.providers.docker.attach import start_program
-from pytest_super.kernel.providers.docker.engine import connect, engine_errors
+from pytest_super.kernel.providers.docker.engine import connect, engine_errors, tar_of
 
 if TYPE_CHECKING:
     from docker import APIClient

@@ -14,7 +14,7 @@ from http import HTTPStatus
 from typing import Any
 
 from pytest_super.kernel.providers.docker.engine import CALL_SECONDS, connect, engine_errors
-from pytest_super.kernel.providers.owner import is_alive
+from pytest_super.kernel.providers.sandbox_folder import lives
 
 LABEL = "pytest-super"
 NAME = re.compile(r"/?pytest-super-[0-9a-f]+-(\d{10,})")
@@ -35,8 +35,8 @@ def deadline_of(container: dict[str, Any]) -> float:
 
 
 def is_abandoned(container: dict[str, Any], now: float) -> bool:
-    lives = is_alive(container["Labels"].get(f"{LABEL}.owner", ""))
-    return deadline_of(container) < now if lives is None else not lives
+    is_alive = lives(container["Labels"].get(f"{LABEL}.owner", ""))
+    return deadline_of(container) < now if is_alive is None else not is_alive
 
 
 def sweep() -> None:

@@ -13,8 +13,7 @@ from typing import Any
 
 from pytest_super.digests import digest
 from pytest_super.errors import InfrastructureError, SuperError
-from pytest_super.kernel.providers.docker.archive import read_file, tar_of
-from pytest_super.kernel.providers.docker.engine import SUPER_IMAGE, connect, engine_errors
+from pytest_super.kernel.providers.docker.engine import SUPER_IMAGE, connect, engine_errors, read_file, tar_of
 
 RECIPE = ("Dockerfile", "requirements.txt")
 PROXIES = ("HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY")

@@ -18,7 +18,7 @@ from pytest_super.kernel.providers.docker.image import software_of_image
 from pytest_super.kernel.providers.docker.image.agent import facts_of
 from pytest_super.kernel.providers.docker.sweep import LABEL, container_name, remove
 from pytest_super.kernel.providers.host_environment import Interpreter
-from pytest_super.kernel.providers.owner import owner_label
+from pytest_super.kernel.providers.sandbox_folder import owner_label
 from pytest_super.kernel.providers.unpacked_image import COVERED, RECORD, UnpackedImage, image_in
 
 # Runs in the image.
