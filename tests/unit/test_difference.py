@@ -29,9 +29,9 @@ for _ in range(5000):
         ([1, 2, 3, 4, 5], [1], NUMBERS + "and 1 more"),
         ([1, 2, 3, 4], [1], NUMBERS.removesuffix("; ")),
         ("x", "y" * 60, f'the answer is "{"y" * 60}", not "x"'),
-        ("x", "y" * 10**6, f'the answer is "{"y" * 60}…", not "x"'),
-        (1, 10**100, f"the answer is 1{'0' * 59}…, not 1"),
-        ({"k" * 99: 1}, DEEP, f"{'k' * 60}… is missing, not 1"),
+        ("x", "y" * 10**6, f'the answer is "{"y" * 59}…", not "x"'),
+        (1, 10**100, f"the answer is 1{'0' * 58}…, not 1"),
+        ({"k" * 99: 1}, DEEP, f"{'k' * 59}… is missing, not 1"),
         ([[1]], DEEP, "[0][0] is a list, not 1"),
     ],
 )
