@@ -73,27 +73,22 @@ def test_pip_settings_are_handed_in_and_with_a_network_certificates(
     assert run_inside(code, **given).startswith("None False\n")
 
 
-def test_shared_caches_are_read_only(run_inside: RunInside, tmp_path: Path) -> None:
+def test_shared_caches_are_read_only_and_a_missing_one_is_named(
+    run_inside: RunInside, make_sandbox: MakeSandbox, tmp_path: Path
+) -> None:
     (tmp_path / "f").write_text("weights")
     code = "print(open('/cache/f').read())\ntry: open('/cache/f', 'w')\nexcept OSError: print('read-only')"
     assert run_inside(code, mounts={str(tmp_path): "/cache"}).split() == ["weights", "read-only"]
-
-
-def test_a_missing_cache_folder_is_named(make_sandbox: MakeSandbox) -> None:
     with pytest.raises(InfrastructureError, match="/no/such/folder"):
         make_sandbox(IDLE, mounts={"/no/such/folder": "/cache"}).open()
 
 
-def test_gpus_are_refused_where_the_engine_has_none(make_sandbox: MakeSandbox, engine: APIClient) -> None:
-    if "nvidia" in engine.info()["Runtimes"]:
-        pytest.skip("this engine has GPUs")
-    with pytest.raises(UnsupportedError, match="GPUs"):
-        make_sandbox(IDLE, SandboxSpec(gpus=1)).open()
-
-
-def test_more_cpus_than_there_are_is_refused(make_sandbox: MakeSandbox) -> None:
+def test_more_gpus_or_cpus_than_there_are_is_refused(make_sandbox: MakeSandbox, engine: APIClient) -> None:
     with pytest.raises(UnsupportedError, match="CPUs"):
         make_sandbox(IDLE, SandboxSpec(cpus=4096.0)).open()
+    if "nvidia" not in engine.info()["Runtimes"]:
+        with pytest.raises(UnsupportedError, match="GPUs"):
+            make_sandbox(IDLE, SandboxSpec(gpus=1)).open()
 
 
 def test_a_container_is_not_even_created_before_it_has_a_start_slot(

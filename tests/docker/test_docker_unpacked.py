@@ -63,12 +63,9 @@ def test_results_name_the_same_software_as_in_containers_and_another_sandbox(
     assert (of_folder.name, container.name) == ("bubblewrap", "docker")
 
 
-@pytest.mark.parametrize("path", ["/usr/bin/x", "/etc/x", "/etc/passwd", "/opt/kernel/x", "/x"])
-def test_the_image_cannot_be_written(shared_kernel: Kernel, path: str) -> None:
-    assert "Read-only file system" in shared_kernel.execute(f"open({path!r}, 'w')", timeout=30).detail
-
-
-def test_own_folders_can_be_written_and_are_fresh(shared_kernel: Kernel, unpacked: Path) -> None:
+def test_the_image_cannot_be_written_and_own_folders_are_fresh(shared_kernel: Kernel, unpacked: Path) -> None:
+    for path in ("/usr/bin/x", "/etc/x", "/etc/passwd", "/opt/kernel/x", "/x"):
+        assert "Read-only file system" in shared_kernel.execute(f"open({path!r}, 'w')", timeout=30).detail
     for folder in ("/workspace", "/home/sandbox", "/tmp", "/var/tmp", "/venv"):
         printed(shared_kernel, f"open('{folder}/written', 'w').close()")
     assert list(unpacked.rglob("written")) == []
