@@ -21,11 +21,11 @@ from pytest_super.authoring.stored_trials import stored_trials, unchanged_task
 from pytest_super.authoring.tries import try_of
 from pytest_super.authoring.why.searches import ALONE, Kept, Search, State, StepSearch, search_bodies
 from pytest_super.errors import SuperError
+from pytest_super.grading.masked_code import prepared_code
 from pytest_super.metrics.registry import installed_metrics
 from pytest_super.session.comparability import scoring_of
 from pytest_super.session.trial.fork_check import replayed_otherwise
 from pytest_super.session.trial.grading import COLLECTED
-from pytest_super.grading.masked_code import prepared_code
 from pytest_super.store.results import TrialResult
 from pytest_super.store.trajectory import Step
 from pytest_super.tasks.paper_item import PaperItem
