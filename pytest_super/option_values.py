@@ -86,10 +86,7 @@ def ini_value(config: pytest.Config, key: str) -> Any:
 
 
 def refuse_empty(option: Option, given: str | list[str] | None) -> None:
-    """Raises pytest.UsageError for an empty value, for example from an unset shell variable.
-
-    Otherwise the option would be ignored silently.
-    """
+    """Raises pytest.UsageError for an empty value, for example from an unset shell variable."""
     if given == "" or (isinstance(given, list) and "" in given):
         raise pytest.UsageError(f"{option.flag}= is empty: give it a value, or leave it out")
 
@@ -109,10 +106,7 @@ def refuse_unknown_options(parser: pytest.Parser, arguments: list[str]) -> None:
 
 
 def refuse_unknown_ini_value(warning: str) -> None:
-    """Raises pytest.UsageError if this is pytest's warning of an unknown ini value that looks like ours.
-
-    Otherwise a gate would be missing without an error.
-    """
+    """Raises pytest.UsageError if this is pytest's warning of an unknown ini value that looks like ours."""
     known = [*(option.key for option in OPTIONS), "super_tasks"]
     _, is_unknown, key = warning.strip().partition("Unknown config option: ")
     if is_unknown and key.startswith("super_"):

@@ -1,7 +1,6 @@
 """Reads the one private attribute of pytest that is used: an item's `_fixtureinfo`, where it exists.
 
-No public name of pytest reports the fixtures of an item before it is set up. Without the attribute nothing
-breaks: collection is slower, and prefixes run in every trial instead of starting from snapshots.
+Without it, collection is slower, and prefixes run in every trial instead of starting from snapshots.
 """
 
 from __future__ import annotations

@@ -148,10 +148,7 @@ def run_named(directory: Path, name: str) -> Path:
 
 
 def provider_for(config: pytest.Config, settings: Settings) -> tuple[str | None, str]:
-    """The name of the sandbox provider, and a note on it for the header. Raises pytest.UsageError.
-
-    A project that makes its own sandboxes needs no provider.
-    """
+    """The name of the sandbox provider, and a note on it for the header. Raises pytest.UsageError."""
     # A list of tasks needs no engine.
     if config.option.collectonly:
         return None, ""

@@ -150,10 +150,7 @@ def named_by(
 
 
 def refuse_unwritable_page(page: Path) -> None:
-    """Raises pytest.UsageError if `page` is not a regular file, or cannot become one.
-
-    Folders are only made with the page: `latest` in its path will be this run.
-    """
+    """Raises pytest.UsageError if `page` is not a regular file, or cannot become one."""
     try:
         if not stat.S_ISREG(page.stat().st_mode):
             raise pytest.UsageError(f"--super-html: {page} is not a regular file: name another path")

@@ -15,9 +15,8 @@ from pytest_super.session.run import is_worker
 class Interrupts:
     """Makes SIGTERM end a session as Ctrl-C does: trials are stored, sandboxes removed, a summary printed.
 
-    By default SIGTERM kills pytest without teardown. A worker is also interrupted when its connection to the
-    controller ends, such as when only the controller got a signal. Otherwise it would run on for 5 s,
-    half of the time after which the controller kills it.
+    A worker is also interrupted when its connection to the controller ends. Otherwise it would run on for
+    5 s, half of the time after which the controller kills it.
     """
 
     def __init__(self) -> None:

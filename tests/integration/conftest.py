@@ -122,8 +122,8 @@ class Project(Folder):
     def __init__(self, pytester: pytest.Pytester, settings: str = "", **files: str) -> None:
         super().__init__(pytester, settings, **{"conftest": FAKE_KERNELS, "agent": AGENT, **files})
 
-    def run(self, *arguments: str, agent: str = "agent:Agent") -> pytest.RunResult:
-        return self.pytester.runpytest(f"--super-agent={agent}", "--super-sandbox=local", *arguments)
+    def run(self, *arguments: str, agent: str = "agent:Agent", **named: Any) -> pytest.RunResult:
+        return self.pytester.runpytest(f"--super-agent={agent}", "--super-sandbox=local", *arguments, **named)
 
     def run_in_subprocess(self, *arguments: str, agent: str = "agent:Agent") -> pytest.RunResult:
         """Where a test changes what a process reads once: its path, its temporary folder, its packages."""

@@ -7,16 +7,12 @@ import json
 import shutil
 import subprocess
 import sys
-from contextlib import chdir, redirect_stderr, redirect_stdout
-from io import StringIO
 from pathlib import Path
 from typing import Any
 
-# pytester forgets what a run has imported, and numpy refuses to be imported twice.
-import scipy.special  # noqa: F401
 import yaml
 
-from pytest_super.cli import main
+from tests.conftest import TaskFolder
 
 # Solves every task whose answer is 42, and prints what landmarks look for.
 AGENT = """
@@ -42,11 +38,11 @@ def pytest_super_trial_finished(result):
 """
 
 
-class Bench:
+class Bench(TaskFolder):
     """A project with one run in which the answer of the task `wrong` was wrong."""
 
     def __init__(self, path: Path) -> None:
-        self.path = path
+        super().__init__(path)
         self.runs = path / ".super/runs"
 
     def add(self, id: str, **fields: Any) -> None:
@@ -58,13 +54,6 @@ class Bench:
         (self.path / "ran.txt").write_text("")
         ran = self.python("-m", "pytest", "--super-agent=mine:Agent", "--super-dir=.super", *options, ".")
         return ran, " ".join(sorted((self.path / "ran.txt").read_text().split()))
-
-    def command(self, *arguments: str) -> subprocess.CompletedProcess[str]:
-        """In this process, where each import is paid for once."""
-        out, err = StringIO(), StringIO()
-        with chdir(self.path), redirect_stdout(out), redirect_stderr(err):
-            status = main(arguments)
-        return subprocess.CompletedProcess(arguments, status, out.getvalue(), err.getvalue())
 
     def python(self, *arguments: str) -> subprocess.CompletedProcess[str]:
         return subprocess.run(

@@ -9,9 +9,6 @@ from typing import Any
 import pytest
 
 # pytester forgets what a run has imported, and numpy refuses to be imported twice.
-import scipy.optimize
-import scipy.special  # noqa: F401
-
 from tests.integration.conftest import Project
 from tests.integration.test_baseline import super_command
 
@@ -59,8 +56,7 @@ GATE = ("--super-baseline=baseline.json", "--super-max-regression=15", "--super-
 @pytest.fixture
 def project(pytester: pytest.Pytester) -> Project:
     """With a baseline of ten epochs, of which one was run."""
-    made = Project(pytester)
-    made.write("skilled.py", AGENT)
+    made = Project(pytester, skilled=AGENT)
     for id in TASKS:
         made.add_task(id)
     made.run(agent="skilled:Half")

@@ -9,9 +9,6 @@ from typing import Any
 
 import pytest
 
-# pytester forgets what a run has imported, and numpy refuses to be imported twice.
-import scipy.special  # noqa: F401
-
 from pytest_super.cli import main
 from pytest_super.store.answers import read_answers
 from tests.integration.conftest import WITH_AND_WITHOUT_XDIST, Project, read_lines

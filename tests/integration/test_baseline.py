@@ -6,16 +6,12 @@ import json
 import os
 import shutil
 import subprocess
-import sys
 import xml.etree.ElementTree as ET
 from fnmatch import fnmatch
 from pathlib import Path
 from typing import Any
 
 import pytest
-
-# pytester forgets what a run has imported, and numpy refuses to be imported twice.
-import scipy.special  # noqa: F401
 
 from tests.integration.conftest import Folder, Project
 
@@ -33,8 +29,7 @@ TASKS = [f"t{number}" for number in range(12)]
 
 @pytest.fixture
 def project(pytester: pytest.Pytester) -> Project:
-    made = Project(pytester)
-    made.write("skilled.py", AGENT)
+    made = Project(pytester, skilled=AGENT)
     for id in TASKS:
         made.add_task(id)
     return made
@@ -46,14 +41,7 @@ def run(project: Project, solved: list[str], *options: str) -> pytest.RunResult:
 
 
 def super_command(project: Folder, *arguments: str) -> subprocess.CompletedProcess[str]:
-    code = "import sys; from pytest_super.cli import main; sys.exit(main(sys.argv[1:]))"
-    return subprocess.run(
-        [sys.executable, "-c", code, *arguments],
-        cwd=project.path,
-        text=True,
-        capture_output=True,
-        check=False,
-    )
+    return project.command(*arguments)
 
 
 @pytest.fixture(scope="module")

@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from importlib.metadata import version
 from importlib.resources import files
 from pathlib import Path
+from typing import Any
 
 import jsonschema
 import pytest
@@ -21,6 +22,7 @@ import yaml
 from pytest_super.cli import main, parser
 from pytest_super.commands import COMMANDS
 from pytest_super.tasks.loading import load_tasks
+from tests.conftest import TaskFolder
 
 VALID = "id: a\nset: expert\nquery: do it\nanswer: 1\n"
 SHIPPED = Path(__file__).parents[2] / "tasks"
@@ -90,90 +92,79 @@ def test_a_command_imports_no_other_command_and_nothing_that_it_does_not_need() 
     assert not heavy & modules
 
 
-def test_validate_tells_every_error_of_every_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    (tmp_path / "a.task.yaml").write_text(VALID)
-    (tmp_path / "b.task.yaml").write_text("id: b\nset: expert\nquery: 1\nanswer: 1\ntyop: 2\n")
-    (tmp_path / "c.task.yaml").write_text(VALID)
-    assert main(["validate", str(tmp_path)]) == 1
-    out = capsys.readouterr().out
-    assert f"{tmp_path}/b.task.yaml:3:8: `query`" in out
-    assert f"{tmp_path}/b.task.yaml:5:1: unknown field `tyop`" in out
-    assert f"{tmp_path}/c.task.yaml:1:1: the id `a` already appears at {tmp_path}/a.task.yaml:1" in out
+def test_validate_tells_every_error_of_every_file(folder: TaskFolder) -> None:
+    folder.add_task("a")
+    folder.add_task("a", file="c")
+    folder.write("tasks/b.task.yaml", "id: b\nset: expert\nquery: 1\nanswer: 1\ntyop: 2\n")
+    done = folder.command("validate", "tasks")
+    assert done.returncode == 1
+    assert "tasks/b.task.yaml:3:8: `query`" in done.stdout
+    assert "tasks/b.task.yaml:5:1: unknown field `tyop`" in done.stdout
+    assert "tasks/c.task.yaml:1:1: the id `a` already appears at tasks/a.task.yaml:1" in done.stdout
 
 
 # Texts of a task file that would clear the screen and show an error of another file.
 FORGED = "\x1b[2J\nother.task.yaml:1:1: forged \u202e\x9b1m\r"
-FORGERIES = {
-    "a field": {"id": "a", FORGED: 1},
-    "a field inside": {"id": "a", "limits": {FORGED: 1}},
-    "an id": {"id": FORGED},
-    "a set": {"id": "a", "set": FORGED},
-    "a size": {"id": "a", "sandbox": {"memory": FORGED}},
-    "a notebook": {"id": "a", "solution": {"notebook": FORGED}},
-    "a folder": {"id": "a", "repository": {"path": FORGED}},
-    "a landmark": {"id": "a", "landmarks": ["(?P<" + FORGED]},
-    "a cell": {
-        "id": "a",
+FORGERIES: list[dict[str, Any]] = [
+    {FORGED: 1},
+    {"limits": {FORGED: 1}},
+    {"id": FORGED},
+    {"set": FORGED},
+    {"sandbox": {"memory": FORGED}},
+    {"solution": {"notebook": FORGED}},
+    {"repository": {"path": FORGED}},
+    {"landmarks": ["(?P<" + FORGED]},
+    {
         "solution": {"cells": ["1"]},
         "subproblems": [{"id": "b", "category": "data", "query": "q", "mask": [FORGED]}],
     },
-}
+]
 
 
-@pytest.mark.parametrize("fields", FORGERIES.values(), ids=FORGERIES.keys())
-def test_no_text_of_a_task_file_controls_the_terminal_or_begins_a_line(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], fields: dict[str, object]
-) -> None:
-    path = tmp_path / "a.task.yaml"
-    path.write_text(json.dumps({"set": "expert", "query": "do it", "answer": 1, **fields}))
-    assert main(["validate", str(path)]) == 1
-    lines = capsys.readouterr().out.splitlines()
-    assert lines
-    assert all(line.startswith(f"{path}:1:") and line.isprintable() for line in lines)
+def test_no_text_of_a_task_file_controls_the_terminal_or_begins_a_line(folder: TaskFolder) -> None:
+    for number, fields in enumerate(FORGERIES):
+        folder.add_task(**{"id": f"a{number}", "file": f"a{number}", **fields})
+    done = folder.command("validate", "tasks")
+    assert done.returncode == 1
+    lines = done.stdout.splitlines()
+    assert {line.partition(".")[0] for line in lines} == {f"tasks/a{n}" for n in range(len(FORGERIES))}
+    assert all(re.match(r"tasks/a\d\.task\.yaml:1:", line) and line.isprintable() for line in lines)
 
 
-def test_validate_counts_what_is_valid_and_says_when_there_is_nothing(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert main(["validate", str(SHIPPED)]) == 0
+def test_validate_counts_what_is_valid_and_says_when_there_is_nothing(folder: TaskFolder) -> None:
     files = len(list(SHIPPED.glob("*.task.yaml")))
-    assert capsys.readouterr().out == f"{shipped_tasks()} tasks in {files} files: valid\n"
-    assert main(["validate", str(tmp_path)]) == 1
-    assert "there is no *.task.yaml file" in capsys.readouterr().err
+    valid = f"{shipped_tasks()} tasks in {files} files: valid\n"
+    assert folder.command("validate", SHIPPED).stdout == valid
+    done = folder.command("validate", ".")
+    assert done.returncode == 1
+    assert "there is no *.task.yaml file" in done.stderr
 
 
-def test_validate_names_the_empty_values_that_are_compared(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    path = tmp_path / "a.task.yaml"
+def test_validate_names_the_empty_values_that_are_compared(folder: TaskFolder) -> None:
     result = [{"json": {"file": "o"}, "expected": []}]
     grade = {"collect": ["a.py"], "command": "true", "result": result}
-    answer = {"n": [1, {}], "\x1b[2J": 2}
-    task = {"id": "a", "set": "expert", "query": "q", "answer": answer, "grade": grade}
-    path.write_text(json.dumps(task))
-    assert main(["validate", str(path)]) == 0
-    *notes, _count = capsys.readouterr().out.splitlines()
+    folder.add_task("a", answer={"n": [1, {}], "\x1b[2J": 2}, grade=grade)
+    *notes, _count = folder.command("validate", "tasks").stdout.splitlines()
+    note = "tasks/a.task.yaml:1: note:"
     assert notes == [
-        f"{path}:1: note: `answer.n[1]` is an empty mapping, which only an empty mapping equals",
-        f"{path}:1: note: `grade.result[0].expected` is an empty list, which only an empty list equals",
+        f"{note} `answer.n[1]` is an empty mapping, which only an empty mapping equals",
+        f"{note} `grade.result[0].expected` is an empty list, which only an empty list equals",
     ]
 
 
-def test_validate_warns_of_numbers_for_which_0_is_right(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    path = tmp_path / "a.task.yaml"
-    path.write_text(
+def test_validate_warns_of_numbers_for_which_0_is_right(folder: TaskFolder) -> None:
+    path = "a.task.yaml"
+    folder.write(
+        path,
         "id: other\nset: expert\nquery: q\nanswer: {loss: 0.02, none: 0.0, label: 0, rounded: 1.0e-16}\n---\n"
         "id: a\nset: expert\nquery: q\nanswer: {loss: [0.004, -0.01], epochs: 3, text: '0.004', yes: true}\n"
         "grade:\n  collect: [a.py]\n  command: 'true'\n  result:\n"
         "    - {json: {file: o}, expected: {p: 0.004, n: 1}, abs: 0.05}\n"
         "    - {json: {file: o}, expected: 0.004, rel: 0.5}\n---\n"
         "id: fine\nset: expert\nquery: q\nanswer: {loss: 0.004, k: 1}\ntolerance: 0.001\n---\n"
-        "id: wide\nset: expert\nquery: q\nanswer: {share: 0.5, label: 1}\ntolerance: 1\n"
+        "id: wide\nset: expert\nquery: q\nanswer: {share: 0.5, label: 1}\ntolerance: 1\n",
     )
-    assert main(["validate", str(path)]) == 0
-    *warnings, count = capsys.readouterr().out.splitlines()
+    *warnings, count = folder.command("validate", path).stdout.splitlines()
     assert count == "4 tasks in 1 file: valid"
     what_to_do = "so state a smaller one, or ask for the value in another unit"
     assert warnings == [
@@ -202,7 +193,6 @@ CONFIGURED = [
     ("name", "text", "place"),
     [
         (*CONFIGURED[0], "above"),
-        (*CONFIGURED[1], "inside"),
         (*CONFIGURED[1], "above a project"),
         ("pyproject.toml", "[project]\nname = 'mine'\n", "inside"),
     ],

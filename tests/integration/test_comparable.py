@@ -7,9 +7,6 @@ from pathlib import Path
 
 import pytest
 
-# pytester forgets what a run has imported, and numpy refuses to be imported twice.
-import scipy.special  # noqa: F401
-
 from tests.integration.conftest import Folder
 
 AGENT = """
@@ -24,9 +21,7 @@ BOTH = pytest.mark.parametrize("workers", WORKERS, ids=["n0", "n2"])
 
 @pytest.fixture
 def project(pytester: pytest.Pytester) -> Folder:
-    made = Folder(pytester)
-    pytester.makeini("[pytest]\nsuper_sandbox = local\npythonpath = .\n")
-    made.write("solver.py", AGENT)
+    made = Folder(pytester, "super_sandbox = local\n", solver=AGENT)
     for id in "abcd":
         made.add_task(id)
     compared(made)

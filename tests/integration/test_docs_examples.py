@@ -9,7 +9,6 @@ import sys
 from pathlib import Path
 
 import pytest
-import scipy.special  # noqa: F401
 
 from pytest_super.cli import main
 from tests.integration.conftest import Project

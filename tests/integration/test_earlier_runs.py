@@ -13,9 +13,6 @@ from typing import Any
 import pytest
 
 # pytester forgets what a run has imported, and numpy refuses to be imported twice.
-import scipy.optimize
-import scipy.special  # noqa: F401
-
 from pytest_super.store.run_folder import RunFolder, create_run, stored_results
 from tests.integration.conftest import Project, read_lines
 from tests.integration.test_baseline import AGENT, TASKS, run, super_command
@@ -31,8 +28,7 @@ SAME_SUBJECT = "of the same subject"
 @pytest.fixture
 def project(pytester: pytest.Pytester) -> Project:
     """With a baseline of ten epochs, of which one was run."""
-    made = Project(pytester)
-    made.write("skilled.py", AGENT)
+    made = Project(pytester, skilled=AGENT)
     for id in TASKS:
         made.add_task(id)
     run(made, TASKS[:8])

@@ -11,9 +11,6 @@ from typing import Any
 
 import pytest
 
-# pytester forgets what a run has imported, and numpy refuses to be imported twice.
-import scipy.special  # noqa: F401
-
 from pytest_super.cli import main
 from tests.integration.conftest import CLIENT, WITH_AND_WITHOUT_XDIST, Folder, read_lines
 from tests.openai_server import OpenAIServer

@@ -113,7 +113,6 @@ def test_within_a_job_workers_are_its_steps(cluster: Project, monkeypatch: pytes
             ["--super-machines=ssh:2"],
             "--super-machines=ssh:2: must be slurm:N, such as slurm:6, or machines such*",
         ),
-        (["--super-machines=slurm"], "--super-machines=slurm: must be slurm:N*"),
         (["--super-machines=slurm:0"], "--super-machines=slurm:0: must be a whole number of at least 1"),
         (["--super-machines=slurm:2", "-n2"], "--super-machines starts the workers: leave out -n*"),
         (["--super-machines=slurm:2", "-pno:xdist"], "--super-machines needs pytest-xdist*"),

@@ -9,9 +9,6 @@ from typing import Any
 import pytest
 
 # pytester forgets what a run has imported, and numpy refuses to be imported twice.
-import scipy.optimize
-import scipy.special  # noqa: F401
-
 from pytest_super.gate.comparison.never_solved import is_audited
 from tests.integration.conftest import FAKE_KERNELS, WITH_AND_WITHOUT_XDIST, Folder
 from tests.integration.test_baseline import super_command
@@ -42,9 +39,7 @@ GATE = ("--super-baseline=baseline.json", "--super-max-regression=20", "--super-
 @pytest.fixture
 def project(pytester: pytest.Pytester) -> Folder:
     """With a baseline of ten epochs, of which one was run."""
-    made = Folder(pytester)
-    pytester.makeini("[pytest]\nsuper_sandbox = local\npythonpath = .\n")
-    made.write("agent.py", AGENT)
+    made = Folder(pytester, "super_sandbox = local\n", agent=AGENT)
     made.write("more.txt", "")
     for id in TASKS:
         made.add_task(id)

@@ -206,9 +206,8 @@ def is_group(process: int) -> bool:
             "import time\nnow = time.time\ntime.time = lambda: now() + 600",
             "its clock is [56][09][09] s ahead, so results would have wrong times, *: set the clocks, *",
         ),
-        ("import time as t\nn = t.time\nt.time = lambda: n() - 600", "its clock is [56][09][09] s behind, *"),
     ],
-    ids=["folder", "version", "clock ahead", "clock behind"],
+    ids=["folder", "version", "clock"],
 )
 def test_a_machine_that_cannot_take_part_is_refused_before_the_first_trial(
     asking: Project, openai_server: OpenAIServer, temporary: Path, changes: str, message: str

@@ -9,11 +9,8 @@ from urllib.request import urlopen
 
 import pytest
 
-# pytester forgets what a run has imported, and numpy refuses to be imported twice.
-import scipy.special  # noqa: F401
-
 from pytest_super.cli import main
-from tests.integration.conftest import Folder
+from tests.integration.conftest import Project
 from tests.stored import a_result, a_run, add_trial
 
 ID = "20261123-101500-ab12"
@@ -56,20 +53,16 @@ def test_what_names_no_run_has_one_message_wherever_it_is_named(capsys: pytest.C
         assert capsys.readouterr().err == f"pytest-super: {told}\n"
 
 
-@pytest.mark.parametrize("workers", [(), ("-n2",)], ids=["alone", "workers"])
-def test_a_run_is_compared_with_the_one_that_was_the_latest_before_it(
-    pytester: pytest.Pytester, workers: tuple[str, ...]
-) -> None:
-    project = Folder(pytester)
-    project.write("agent.py", AGENT)
+def test_a_run_is_compared_with_the_one_that_was_the_latest_before_it(pytester: pytest.Pytester) -> None:
+    # A fixture of the project, such as that of fake kernels, would keep trials from being reused.
+    project = Project(pytester, conftest="", agent=AGENT)
     project.add_task("a")
-    options = ("--super-agent=agent:Agent", "--super-sandbox=local", "--super-epochs=2", *workers)
-    pytester.runpytest(*options)
-    first = project.latest.resolve()
-    pytester.runpytest(*options, "--super-baseline=latest").stdout.fnmatch_lines([f"*{first.name}*"])
-    pytester.runpytest(*options, f"--super-resume={first.name}").stdout.fnmatch_lines(["*2 *reused*"])
-    replay = (f"--super-trajectory={first.name}", "--super-agent=replay", *options[1:])
-    pytester.runpytest(*replay).assert_outcomes(passed=2)
+    options = ("--super-epochs=2", "-n2")
+    project.run(*options)
+    first = project.latest.resolve().name
+    project.run(*options, "--super-baseline=latest").stdout.fnmatch_lines([f"*{first}*"])
+    project.run(*options, f"--super-resume={first}").stdout.fnmatch_lines(["*2 *reused*"])
+    project.run(*options, f"--super-trajectory={first}", agent="replay").assert_outcomes(passed=2)
 
 
 # Finds nothing that an installation without extras lacks.

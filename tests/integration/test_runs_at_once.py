@@ -57,9 +57,8 @@ def run_two(bench: Bench, *options: str) -> list[Path]:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("options", [(), ("-n1",)], ids=["", "n1"])
-def test_two_runs_have_each_their_own_results(bench: Bench, options: tuple[str, ...]) -> None:
-    both = run_two(bench, *options)
+def test_two_runs_have_each_their_own_results(bench: Bench) -> None:
+    both = run_two(bench, "-n1")
     assert len(both) == 2
     for run in both:
         assert json.loads((run / "run.json").read_text())["id"] == run.name
@@ -74,13 +73,12 @@ def lines(run: Path) -> list[str]:
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("options", [(), ("-n1",)], ids=["", "n1"])
-def test_one_run_is_resumed_twice_at_once(bench: Bench, options: tuple[str, ...]) -> None:
+def test_one_run_is_resumed_twice_at_once(bench: Bench) -> None:
     bench.pytest()
     first = bench.latest
     before = contents(first)
     bench.add("new")
-    for run in run_two(bench, f"--super-resume={first.name}", *options):
+    for run in run_two(bench, f"--super-resume={first.name}", "-n1"):
         assert {id: (row["resumed_from"], row["solved"]) for id, row in rows(run).items()} == {
             "new": ("", True),
             "right": (first.name, True),

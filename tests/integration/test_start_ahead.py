@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import json
 import os
 from pathlib import Path
 
 import pytest
+
+from tests.integration.conftest import Project
 
 CONFTEST = """
 from pytest_super.kernel.providers.local import LocalSandbox
@@ -46,46 +47,32 @@ class Agent:
 
 
 @pytest.fixture
-def project(pytester: pytest.Pytester) -> pytest.Pytester:
-    pytester.makeconftest(CONFTEST)
-    pytester.makepyfile(agent=AGENT)
-    pytester.makeini("[pytest]\npythonpath = .\ntimeout = 60\n")
-    tasks = [
-        {"id": f"task{n}", "set": "expert", "query": "do it", "answer": False, "limits": {"compute": 60}}
-        for n in (1, 2, 3)
-    ]
-    (pytester.path / "all.task.yaml").write_text("---\n".join(json.dumps(task) + "\n" for task in tasks))
-    return pytester
-
-
-def run(project: pytest.Pytester, *arguments: str) -> pytest.RunResult:
-    return project.runpytest_subprocess(
-        "--super-agent=agent:Agent", "--super-sandbox=local", "all.task.yaml", *arguments
-    )
+def project(pytester: pytest.Pytester) -> Project:
+    made = Project(pytester, "timeout = 60\n", conftest=CONFTEST, agent=AGENT)
+    for n in (1, 2, 3):
+        made.add_task(f"task{n}", answer=False, limits={"compute": 60})
+    return made
 
 
 def life(folder: Path) -> list[str]:
     return (folder / "life.txt").read_text().splitlines()
 
 
-@pytest.mark.parametrize("workers", [(), pytest.param(("-n1",), marks=pytest.mark.slow)], ids=["", "n1"])
-def test_each_trial_begins_in_a_fresh_kernel_that_was_started_before(
-    project: pytest.Pytester, workers: tuple[str, ...]
-) -> None:
+def test_each_trial_begins_in_a_fresh_kernel_that_was_started_before(project: Project) -> None:
     # The agent would wait for ever otherwise.
-    run(project, *workers).assert_outcomes(passed=3)
+    project.run_in_subprocess("-n1").assert_outcomes(passed=3)
     opened = [line for line in life(project.path) if line.startswith("open")]
     assert sorted(opened) == ["open task1", "open task2", "open task3"]
 
 
 @pytest.mark.slow
 def test_a_sandbox_that_no_trial_came_to_is_closed(
-    project: pytest.Pytester, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    project: Project, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     sandboxes = tmp_path / "sandboxes"
     sandboxes.mkdir()
     monkeypatch.setenv("TMPDIR", os.fspath(sandboxes))
     (project.path / "agent.py").write_text(AGENT.replace("trial.submit(", "trial.submit('wrong' or "))
-    run(project, "-x").assert_outcomes(failed=1)
+    project.run_in_subprocess("-x").assert_outcomes(failed=1)
     assert sorted(life(project.path)[-2:]) == ["close task1", "close task2"]
     assert not [*sandboxes.glob("super-*")]

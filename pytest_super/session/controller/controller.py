@@ -1,7 +1,7 @@
 """The controller of a run: stores results as their reports arrive, and at the end asks for the verdict.
 
-It works the same with and without xdist. A trial's report carries its result. If no report arrives, because
-the item was interrupted or its worker died, the result is read from the trial's folder at the end of the run.
+If no report arrives, because the item was interrupted or its worker died, the result is read from the trial's
+folder at the end of the run.
 """
 
 from __future__ import annotations
@@ -81,7 +81,6 @@ class Controller:
                 self.gates.plan(selected_of(self.run.path))
             self.folder = self.begin()
             self.tell_plan()
-            self.tell_resumed(self.folder)
 
     def begin(self) -> RunFolder:
         """Make the run's folder once it is known that a task will run. Raises pytest.UsageError."""
@@ -101,21 +100,19 @@ class Controller:
         return folder
 
     def tell_plan(self) -> None:
-        """Print what the comparison with the baseline can find, if there is one."""
+        """Print what the comparison with the baseline can find, and what is taken over."""
         terminal = self.config.pluginmanager.get_plugin("terminalreporter")
-        if (baseline := self.gates.baseline) is not None and terminal is not None:
+        if terminal is None:
+            return
+        if (baseline := self.gates.baseline) is not None:
             from pytest_super.report.comparison import plan_lines
 
             terminal.ensure_newline()
             write_lines(terminal, plan_lines(baseline.planned, baseline.side, baseline.margin))
             write_lines(terminal, left_out_lines(self.run.path))
-
-    def tell_resumed(self, folder: RunFolder) -> None:
-        """Print what is taken over from an earlier run, if there is one."""
-        terminal = self.config.pluginmanager.get_plugin("terminalreporter")
-        if self.run.resumed and terminal is not None:
+        if self.run.resumed:
             terminal.ensure_newline()
-            write_lines(terminal, [one_line(taken_line(folder.path))])
+            write_lines(terminal, [one_line(taken_line(self.run.path))])
 
     def pytest_runtest_logreport(self, report: Any) -> None:
         has_ended = self.trials.follow(report)
@@ -211,10 +208,7 @@ class Controller:
 
 
 def exit_status(status: int, verdict: RunVerdict, *, only_errors: bool, has_trouble: bool) -> int:
-    """Pytest's exit status, changed by the verdict and by results that could not be stored.
-
-    Results count in addition to reports, because a worker that died can have lost a failed report.
-    """
+    """Pytest's exit status, changed by the verdict, and by results that could not be stored."""
     if status == pytest.ExitCode.TESTS_FAILED and verdict.allows_errors and only_errors:
         status = pytest.ExitCode.OK
     fails = verdict.fails or has_trouble

@@ -46,10 +46,9 @@ def run_task(
     super_kernel: Kernel,
     super_make_kernel: Callable[[], Kernel],
 ) -> None:
-    """The body of a task item.
+    """The body of a task item. The agent comes first, because it can skip the task.
 
-    The agent comes first, because it can skip the task before anything is started. The model comes before the
-    kernel, so that its gateway starts while the sandbox does.
+    The model comes before the kernel, so that its gateway starts while the sandbox does.
     """
     from pytest_super.session.trial.runner import run_trial
 
@@ -80,11 +79,7 @@ class TaskFile(pytest.Module):
                 yield self.make_item(name, task, epoch)
 
     def make_item(self, name: str, task: Task, epoch: int) -> TaskItem:
-        """Make an item that shares the fixture closure of the first item of its folder.
-
-        All items of a folder see the same fixtures, and computing the closure for each is expensive. Pytest
-        shares it in the same way among the items of a parametrized test.
-        """
+        """Make an item that shares the fixture closure of the first item of its folder: it is expensive."""
         closures = self.session.stash.setdefault(FIXTURE_CLOSURES, {})
         item = TaskItem.from_parent(
             self,
@@ -127,10 +122,7 @@ def names_in(config: pytest.Config, file: Path, paper: Task) -> Iterator[str]:
 
 
 def name_items_in_order(config: pytest.Config) -> None:
-    """Let arguments such as `file::paper_1,0` name the item `paper_0,1`.
-
-    Raises pytest.UsageError for functions that the paper does not have.
-    """
+    """Let arguments such as `file::paper_1,0` name the item `paper_0,1`. Raises pytest.UsageError."""
     config.args[:] = map(in_order, config.args)
 
 

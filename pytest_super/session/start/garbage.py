@@ -12,8 +12,7 @@ import pytest
 class Garbage:
     """Python searches nothing until all tests are collected, and later skips what exists then.
 
-    Python searches several times while it imports and collects, pytest at its end, and Python after it:
-    together a fifth of a session that only collects.
+    Its searches take a fifth of a session that only collects.
     """
 
     def __init__(self, config: pytest.Config) -> None:

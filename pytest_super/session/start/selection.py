@@ -27,10 +27,7 @@ PAST_GATEWAY = "{tasks} with a network: an agent can ask a model past the gatewa
 
 
 def deselect(items: list[pytest.Item], config: pytest.Config, collected: Iterable[Task]) -> None:
-    """Keep the tasks that the options ask for, and all items that are not tasks.
-
-    `collected` are the tasks in the order of their collection, which other plugins change.
-    """
+    """Keep the tasks that the options ask for, and all items that are not tasks."""
     settings = config.stash[RUN].settings
     tasks = [item for item in items if isinstance(item, TaskItem)]
     wanted = {item.task.id for item in tasks if is_wanted(item.task, settings)}
@@ -124,8 +121,7 @@ def selection_hints(
 ) -> list[str]:
     """Hints when an option names what no task has, or when less is left than asked for.
 
-    `stated` are the tasks of the collected files, `tasks` those of all collected items, one for each epoch,
-    and `left` the items that are left.
+    `stated` are the tasks of the collected files, `tasks` those of all items, `left` the items that are left.
     """
     by_id = {task.id: task for task in tasks}
     categories = {task.category for task in stated if task.category}
@@ -170,10 +166,7 @@ def listed(names: Collection[str]) -> str:
 
 
 def keyword_hints(expression: str, selected: Sequence[str | None]) -> Iterator[str]:
-    """Hints when a word of -k is a category but also selects other tasks, because -k matches parts of words.
-
-    `selected` has the category of each selected task.
-    """
+    """Hints when a word of -k is a category but also selects other tasks; `selected` has their categories."""
     for word in sorted(set(re.findall(r"[\w-]+", expression)) & set(filter(None, selected))):
         others = sum(category != word for category in selected)
         if others:

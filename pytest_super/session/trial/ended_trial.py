@@ -44,10 +44,7 @@ class EndedTrial:
     wall_seconds: float
 
     def result(self, cause: BaseException | None) -> TrialResult:
-        """The trial's result, without scores if `cause` says that the infrastructure failed.
-
-        Raises what a metric of the project raises.
-        """
+        """The result, without scores if `cause` is a failure. Raises what a metric of the project raises."""
         folder = self.item.open_folder()
         error = error_of(cause, folder.activity.now)
         spent = self.spent()

@@ -48,10 +48,7 @@ def run_trial(
     kernel: Kernel,
     make_kernel: Callable[[], Kernel],
 ) -> None:
-    """Run the trial of `item`, and store its result if the disk allows it.
-
-    Raises Unsolved, or the exception that ended the trial from outside.
-    """
+    """Run and store the trial of `item`. Raises Unsolved, or what ended the trial from outside."""
     runner = TrialRunner(item, task, budget, model, kernel)
     cause = runner.run(agent, make_kernel)
     try:

@@ -33,10 +33,7 @@ BOOTSTRAP = "import sys;exec(eval(sys.stdin.readline()))"
 
 
 def use_machines(config: pytest.Config, machines: Sequence[str], words: Sequence[str]) -> None:
-    """Have xdist start a worker on each of the machines. `words` are options of Slurm's jobs.
-
-    Raises pytest.UsageError.
-    """
+    """Have xdist start a worker on each machine; `words` are for Slurm's jobs. Raises pytest.UsageError."""
     if config.getoption("tx", None) or config.getoption("numprocesses", None):
         raise pytest.UsageError("--super-machines starts the workers: leave out -n and --tx")
     if not config.pluginmanager.hasplugin("xdist"):

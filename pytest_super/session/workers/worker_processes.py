@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from pytest_super.session.run import Run
 
-CLIENT = Path(__file__).parents[1] / "platform/forks/client.py"
+CLIENT = Path(__file__).parents[2] / "platform/forks/client.py"
 # Fewer start as fast by themselves.
 FEWEST = 4
 # What `-n` asks for.

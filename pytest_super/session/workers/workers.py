@@ -77,7 +77,7 @@ class Workers:
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_testnodedown(self, node: Any, error: Any) -> None:
-        """Take the hints of any worker, since all collect the same. One that died has an error and no output.
+        """Take the hints of any worker, since all collect the same.
 
         Raises pytest.UsageError if a worker has refused to run.
         """
