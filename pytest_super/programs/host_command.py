@@ -17,7 +17,7 @@ from pytest_super.kernel.inside.filework import open_regular
 from pytest_super.kernel.inside.processes import remove_tree
 from pytest_super.kernel.output import readable
 from pytest_super.model.protocols import registry
-from pytest_super.model.protocols.canonical import AGENT_FOLDER
+from pytest_super.model.protocols.folds import AGENT_FOLDER
 from pytest_super.programs import command as inside
 from pytest_super.programs.answer import AnswerReader, explain_no_answer
 from pytest_super.programs.command import fill, model_name

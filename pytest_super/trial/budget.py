@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import asdict
 
-from pytest_super.model.completion import Usage
+from pytest_super.model.completion import NO_USAGE, Usage
 from pytest_super.tasks.task import TOKEN_BUDGETS, Limits, Task
 
 # Seconds. While the model is waited for, the time left stands still, and whoever waits for a shorter one
@@ -26,13 +25,8 @@ class Budget:
         self.limits = limits
         self.token_limit = limits.tokens or tokens
         self.clock = clock
-        self.prompt_tokens = 0
-        self.cached_tokens = 0
-        self.completion_tokens = 0
-        self.cost_usd: float | None = None
-        self.recorded = 0
-        self.recorded_usd = 0.0
-        self.folded = 0
+        # What the agent has told of its own calls, and the calls of the trial's model.
+        self._told = self._asked = NO_USAGE
         self.recorded_seconds = 0.0
         """What recorded answers took when they were recorded, and have not taken now."""
         self._passed: list[tuple[float, float]] = []
@@ -49,7 +43,6 @@ class Budget:
         self.waited_seconds = 0.0
         """The part of the waiting that is known."""
         self._waited: Callable[[], float] = float
-        self._asked = Usage()
 
     def start_metering(self, busy_seconds: Callable[[], float]) -> None:
         """From now on, count the growth of `busy_seconds` as compute time, and let wall time pass."""
@@ -117,33 +110,37 @@ class Budget:
         left = limit - self.wall_seconds
         return 0.0 if 0.0 < left < MOMENT else left
 
+    @property
+    def used(self) -> Usage:
+        """What all calls of models have used."""
+        return self._told + self._asked
+
+    @property
+    def prompt_tokens(self) -> int:
+        return self.used.prompt_tokens
+
+    @property
+    def completion_tokens(self) -> int:
+        return self.used.completion_tokens
+
+    @property
+    def cost_usd(self) -> float | None:
+        """US dollars; None if no price is known."""
+        return self.used.cost_usd
+
     def charge_model(
-        self,
-        *,
-        prompt_tokens: int,
-        completion_tokens: int,
-        cost_usd: float | None,
-        seconds: float,
-        cached_tokens: int = 0,
-        recorded: int = 0,
-        recorded_usd: float = 0.0,
-        folded: int = 0,
+        self, *, prompt_tokens: int, completion_tokens: int, cost_usd: float | None, seconds: float
     ) -> None:
         """Count one call of a model. `cost_usd` is None if it is not known."""
-        self.prompt_tokens += prompt_tokens
-        self.cached_tokens += cached_tokens
-        self.completion_tokens += completion_tokens
-        self.recorded += recorded
-        self.recorded_usd += recorded_usd
-        self.folded += folded
+        self._told += Usage(
+            prompt_tokens=prompt_tokens, completion_tokens=completion_tokens, cost_usd=cost_usd
+        )
         self.model_seconds += seconds
-        if cost_usd is not None:
-            self.cost_usd = (self.cost_usd or 0.0) + cost_usd
 
     def charge_call(self, used: Usage, seconds: float, began: float | None = None) -> None:
         """Count a call of the trial's model, asked at the time `began`, until `charge_usage` replaces it."""
         self._asked += used
-        self.charge_model(**asdict(used), seconds=seconds)
+        self.model_seconds += seconds
         if used.recorded:
             self._pass_recorded(seconds, self.clock() if began is None else began)
 
@@ -156,14 +153,6 @@ class Budget:
 
     def charge_usage(self, booked: Usage) -> None:
         """Replace everything that `charge_call` has counted so far by `booked`, from the model's ledger."""
-        self.prompt_tokens += booked.prompt_tokens - self._asked.prompt_tokens
-        self.cached_tokens += booked.cached_tokens - self._asked.cached_tokens
-        self.completion_tokens += booked.completion_tokens - self._asked.completion_tokens
-        self.recorded += booked.recorded - self._asked.recorded
-        self.recorded_usd += booked.recorded_usd - self._asked.recorded_usd
-        self.folded += booked.folded - self._asked.folded
-        if booked.cost_usd is not None:
-            self.cost_usd = (self.cost_usd or 0.0) - (self._asked.cost_usd or 0.0) + booked.cost_usd
         self._asked = booked
 
     @property

@@ -125,7 +125,7 @@ def test_what_google_had_cached_costs_less(to_gemini: Door) -> None:
         ask(to_gemini)
         costs.append((to_gemini.budget.cost_usd or 0.0) - before)
     assert costs[1] < costs[0]
-    assert to_gemini.budget.cached_tokens == 600
+    assert to_gemini.budget.used.cached_tokens == 600
 
 
 def test_events_come_as_google_sends_them(to_gemini: Door) -> None:

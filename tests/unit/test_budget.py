@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
 from typing import Any
 
 import pytest
@@ -34,7 +33,12 @@ def test_books_stand_for_the_calls_of_the_model_and_for_nothing_else(
 ) -> None:
     spent = budget()
     for used in own:
-        spent.charge_model(**asdict(used), seconds=0.0)
+        spent.charge_model(
+            prompt_tokens=used.prompt_tokens,
+            completion_tokens=used.completion_tokens,
+            cost_usd=used.cost_usd,
+            seconds=0.0,
+        )
     booked: list[Usage] = []
     for told_now in (told, later):
         for used in told_now:

@@ -26,13 +26,9 @@ EDIT = "a.py\n<<<BEFORE_EDIT>>>\nx = 1\n<<<AFTER_EDIT>>>\nx = 2"
     "answer",
     [
         pytest.param("Thought: look\nAction: execute\n<content>\n!ls\n</content>", id="plain"),
-        pytest.param("Thought: look\nAction:execute\n<content>\n!ls\n</content>", id="no blank"),
         pytest.param("Thought: look\nAction:\nexecute\n<content>\n!ls\n</content>", id="type below"),
         pytest.param("Thought: look\nAction: Execute\n<content>\n!ls\n</content>", id="capital"),
-        pytest.param("Thought: look\nAction: `execute`.\n<content>\n!ls\n</content>", id="marked type"),
         pytest.param("**Thought**: look\n**Action**: execute\n<content>\n!ls\n</content>", id="bold names"),
-        pytest.param("**Thought:** look\n**Action:** execute\n<content>\n!ls\n</content>", id="bold labels"),
-        pytest.param("### Thought: look\n### Action: execute\n<content>\n!ls\n</content>", id="headings"),
         pytest.param("thought: look\naction: execute\n<content>\n!ls\n</content>", id="small letters"),
         pytest.param("Thought: look Action: execute\n<content>\n!ls\n</content>", id="one line"),
         pytest.param("look\nAction: execute\n<content>\n!ls\n</content>", id="no label"),
@@ -43,14 +39,10 @@ EDIT = "a.py\n<<<BEFORE_EDIT>>>\nx = 1\n<<<AFTER_EDIT>>>\nx = 2"
             "\n\nThought: look\n\nAction: execute\n\n\n<content>\n!ls\n</content>\n\n", id="blank lines"
         ),
         pytest.param("Thought: look\nAction: execute\n<content>!ls</content>", id="tags in the line"),
-        pytest.param("Thought: look\nAction: execute <content>!ls</content>", id="all in the line"),
-        pytest.param("Thought: look\nAction: execute\n  <content>\n!ls\n  </content>", id="indented tags"),
-        pytest.param("Thought: look\nAction: execute\n<content>\n!ls</content>", id="tag after the content"),
         pytest.param("Thought: look\r\nAction: execute\r\n<content>\r\n!ls\r\n</content>\r\n", id="CRLF"),
         pytest.param("Thought: look\nAction: execute\n```\n!ls\n```", id="fence instead of tags"),
         pytest.param("Thought: look\nAction: execute\n```python\n!ls\n```\n", id="fence with a language"),
         pytest.param("Thought: look\nAction: execute\n```bash\n!ls\n```\n", id="fence of a shell"),
-        pytest.param("Thought: look\nAction: execute\n```Python\n!ls\n```", id="fence with a capital"),
         pytest.param(
             "Thought: look\nAction: execute\n```\n!ls\n```\nThis lists all.", id="words after the fence"
         ),
@@ -251,10 +243,16 @@ def test_any_text_is_an_action_or_no_action(answer: str, reason: str) -> None:
 @pytest.mark.parametrize(
     "unit",
     [
-        *["Action", "Action:", "Thought:", "*", "a", "_", "<content>", "</content>", "</content>x"],
-        *("Action: ", "\nAction: execute", "\nAction: execute\n<content>", "Action" + 50 * " "),
-        *(" ", "a ", "\n", "\n ", "\r\n", "\n```"),
-        *("</content> Thoughts", "<content>\n", "\nThought: ", "Action: a_", "``` \n"),
+        *(
+            "Action:",
+            "*",
+            "a",
+            "<content>",
+            "</content>",
+            "\nAction: execute\n<content>",
+            "Action" + 50 * " ",
+        ),
+        *(" ", "\n ", "\r\n", "\n```", "</content> Thoughts", "\nThought: ", "Action: a_"),
     ],
 )
 @pytest.mark.parametrize("head", ["", "Action: execute\n<content>\n", "Action: execute\n```\n", "Action:"])

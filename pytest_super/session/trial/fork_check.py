@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from itertools import zip_longest
 from pathlib import Path
 
-from pytest_super.model.protocols.canonical import fold
+from pytest_super.model.protocols.folds import fold
 from pytest_super.model.request_difference import RequestDifference, without_equal
 from pytest_super.store.results import TrialResult
 from pytest_super.store.trajectory import Step, read_trajectory
