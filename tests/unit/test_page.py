@@ -26,8 +26,8 @@ from pytest_super.report.page.charts import axis, cost_against_headline
 from pytest_super.report.page.conversation import conversation_of
 from pytest_super.report.page.figures import figures_of
 from pytest_super.report.page.one_file import MOST_OF_TRIAL, one_file, write_page
-from pytest_super.report.page.pair import asked_in_task, pair_of
-from pytest_super.report.page.render import run_page, runs_page, task_page, trial_body
+from pytest_super.report.page.pair import pair_of
+from pytest_super.report.page.render import run_page, runs_page, trial_body
 from pytest_super.report.page.server import Pages
 from pytest_super.report.page.stored import ShownTrial, read_run
 from pytest_super.report.page.texts import Text, level_of, size_of, text_of
@@ -774,40 +774,6 @@ def test_only_what_has_regressed_is_red_on_the_page_of_two_runs(tmp_path: Path) 
     assert places == sorted(places)
     assert page.count('class="red"') == 40
     assert runs_page(runs, pair_of(runs[1], runs[0]), version="v").count('class="red"') == 0
-
-
-def add_calls(run: Any, result: Any, *said: str) -> None:
-    """What a trial asked: one conversation that grows."""
-    trial = RecordedTrial(path=run.path / folder_name(result) / FILE)
-    for number in range(len(said)):
-        messages = [{"role": "user", "content": text} for text in said[: number + 1]]
-        trial.ask(list(parts_of(COMMON, {"messages": messages})), started=f"2026-01-01T00:00:0{number}")
-
-
-def test_what_two_runs_asked_is_shown_by_cause_and_for_each_task(tmp_path: Path) -> None:
-    runs = []
-    for number, said in enumerate([("do it", "now", "and on"), ("do it", "then")]):
-        run = a_run(tmp_path, f"run{number}")
-        for id in ("a", "b"):
-            result = a_result(id)
-            add_trial(run, result)
-            add_calls(run, result, *(said if id == "a" else ("the same",)))
-        runs.append(read_run(run.path))
-    found = pair_of(*runs)
-    assert found.asked == "1 of 2 trials asked their model the same throughout, 1 trial did not:"
-    [cause] = found.causes
-    assert (cause.span, cause.words) == ("call 2", "message (user): 'now' -> 'then'")
-    assert [(one.id, one.asked) for one in found.tasks] == [
-        ("a", "call 2, message 2 (user): 'now' -> 'then'"), ("b", ""),
-    ]  # fmt: skip
-    assert asked_in_task(runs[0], runs[1], "b") is None
-    asked = asked_in_task(runs[0], runs[1], "a")
-    assert asked is not None
-    assert (asked.trial.call, asked.before, asked.now) == (2, ["now"], ["then"])
-    page = task_page("a", [], asked, version="v")
-    assert "<del>- now</del>" in page
-    assert "<ins>+ then</ins>" in page
-    assert "&#39;now&#39; -&gt; &#39;then&#39;" in runs_page(runs, found, version="v")
 
 
 def test_without_scipy_pages_are_made_and_two_runs_say_what_they_lack(tmp_path: Path) -> None:

@@ -21,7 +21,7 @@ from pytest_super.report.page.charts import (
 )
 from pytest_super.report.page.conversation import ShownCall
 from pytest_super.report.page.figures import figures_of, headline_of
-from pytest_super.report.page.pair import Pair, TaskAsked, TaskSide
+from pytest_super.report.page.pair import Pair, TaskSide
 from pytest_super.report.page.stored import OUTCOMES, ShownRun, ShownTrial
 from pytest_super.report.page.trial import ShownDetail
 from pytest_super.report.summary import cause_lines
@@ -165,8 +165,8 @@ def runs_page(sides: Sequence[ShownRun], pair: Pair, *, version: str) -> str:
     return render("runs.html", title, version=version, sides=sides, pair=pair)
 
 
-def task_page(id: str, sides: Sequence[TaskSide], asked: TaskAsked | None, *, version: str) -> str:
-    return render("task.html", f"{id} - pytest-super", version=version, id=id, sides=sides, asked=asked)
+def task_page(id: str, sides: Sequence[TaskSide], *, version: str) -> str:
+    return render("task.html", f"{id} - pytest-super", version=version, id=id, sides=sides)
 
 
 def shown_facts(facts: Mapping[str, Any]) -> Iterator[tuple[str, str]]:

@@ -16,7 +16,7 @@ from urllib.parse import quote, unquote, urlsplit
 
 from pytest_super.digests import digest
 from pytest_super.report.page.conversation import conversation_of
-from pytest_super.report.page.pair import TaskSide, asked_in_task, pair_of, trials_of
+from pytest_super.report.page.pair import TaskSide, pair_of, trials_of
 from pytest_super.report.page.render import policy, run_page, runs_page, task_page, trial_body, trial_page
 from pytest_super.report.page.stored import (
     ShownRun,
@@ -140,9 +140,7 @@ class Pages:
     def task(self, id: str) -> str:
         version = self.whole_version
         sides = [self.side(number, id) for number in range(len(self.readers))]
-        baseline, candidate = (one.run for one in self.readers)
-        asked = asked_in_task(baseline, candidate, id)
-        return task_page(id, sides, asked, version=tag(version))
+        return task_page(id, sides, version=tag(version))
 
     def side(self, number: int, id: str) -> TaskSide:
         run = self.readers[number].run
