@@ -338,7 +338,12 @@ def test_a_result_of_wrong_types_is_one_message(project: pytest.Pytester) -> Non
     damaged = latest(project)
     path = project.path / ".super/runs/latest/results.jsonl"
     first, *others = path.read_text().splitlines()
-    wrong = [{"folder": 5}, {"metrics": {"accuracy": 10**400}}, {"metrics": "x"}, {"solved": "yes"}]
+    wrong: list[dict[str, Any]] = [
+        {"folder": 5},
+        {"metrics": {"accuracy": 10**400}},
+        {"metrics": "x"},
+        {"solved": "yes"},
+    ]
     texts = ['{"id": [], "set": 1}', *(json.dumps({**json.loads(first), **one}) for one in wrong)]
     for text in texts:
         path.write_text("\n".join([text, *others, ""]))
