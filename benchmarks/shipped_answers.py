@@ -3,8 +3,8 @@
 Usage: python benchmarks/shipped_answers.py [--small] [--sandbox bubblewrap]
 
 A scripted model leads `react-super` along the solution of each task of the sets expert, masked and auto. The
-run is repeated with its recorded answers, and its trials are counted by the first text that differs: noise of
-the tasks' own code, because agent and model are the same. `react` and, twice, `swe-agent` are led alike:
+run is repeated with its recorded answers, and what differs first is printed: noise of the tasks
+own code, because agent and model are the same. `react` and, twice, `swe-agent` are led alike:
 none of all these trials may look suspect.
 """
 
@@ -21,14 +21,12 @@ from model_server import REACT
 from process_tree import ENVIRONMENT
 
 from pytest_super.agents.swe.format import render_answer
-from pytest_super.gate.comparison.asked import StoredRun, asked_trials
-from pytest_super.report.asked import MOST_NAMED, causes_of, summary
-from pytest_super.store.answers import AnswerStore
+from pytest_super.report.missed import missed_lines
 from pytest_super.store.run_folder import last_results
 from pytest_super.tasks.loading import load_tasks
 from pytest_super.tasks.solution import read_solution
 from pytest_super.tasks.task import Task
-from pytest_super.words import counted, named, one_line
+from pytest_super.words import counted
 
 TASKS = Path(__file__).parents[1] / "tasks"
 AGENT = "react-super"
@@ -70,11 +68,7 @@ def main() -> None:
         first = run(folder, AGENT, given.sandbox, tasks)
         again = run(folder, AGENT, given.sandbox, tasks, f"--super-answers={first.name}")
         results = last_results(again)
-        asked = list(asked_trials(AnswerStore(first), StoredRun(again, results)))
-        print(summary(asked))
-        for cause in causes_of(asked):
-            names = named([one.name for one in cause.trials], MOST_NAMED)
-            print(one_line(f"  {len(cause.trials)} from {cause.span} on, {cause.words} ({names})"))
+        print(*missed_lines(again, results, first.name), sep="\n")
         folded = sum(one.folded > 0 for one in results)
         print(f"{counted(folded, 'trial')} would differ in what is not compared")
         other = [

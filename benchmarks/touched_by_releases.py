@@ -29,10 +29,9 @@ from process_tree import ENVIRONMENT, ONLY_REQUIRED_PLUGINS
 from rows import print_row
 
 from pytest_super.cli import main as pytest_super
-from pytest_super.gate.comparison.asked import AskedTrial, StoredRun, asked_trials
-from pytest_super.report.asked import causes_of
-from pytest_super.store.answers import AnswerStore
-from pytest_super.store.run_folder import last_results
+from pytest_super.model.protocols.canonical import Part, with_ids
+from pytest_super.model.recorded import RecordedTrial
+from pytest_super.store.answers import FILE, TrialAnswers, read_answers
 
 TASKS = {
     "prints": ["echo ready", "python3 -c 'print(6 * 7)'", "ls"],
@@ -128,20 +127,36 @@ def asked_by(releases: list[Release], folder: Path) -> list[dict[str, Path]]:
     return runs
 
 
-def differences(before: dict[str, Path], now: dict[str, Path]) -> list[AskedTrial]:
-    runs = [(AnswerStore(before[task]), StoredRun(now[task], last_results(now[task]))) for task in TASKS]
-    return [one for old, new in runs for one in asked_trials(old, new)]
+def differences(before: dict[str, Path], now: dict[str, Path]) -> list[tuple[int, str]]:
+    """The first call of each task that the release before did not make, and what differs; (0, "") if none."""
+    return [
+        first_difference(*(run[task] / f"trials/{task}/1.0/{FILE}" for run in (before, now)))
+        for task in TASKS
+    ]
 
 
-def print_difference(old: Release, new: Release, found: list[AskedTrial]) -> None:
-    touched = [one for one in found if not one.is_equal]
-    calls = ", ".join(str(one.call) for one in touched)
-    causes = "; ".join(cause.words[:120] for cause in causes_of(found)[:2])
+def first_difference(before: Path, now: Path) -> tuple[int, str]:
+    with tempfile.TemporaryDirectory() as name:
+        trial, asked = RecordedTrial.open(Path(name) / FILE, before), read_answers(now)
+        for number, call in asked.calls.items():
+            parts = list(parts_of_call(asked, call.asked))
+            if trial.ask(parts)[1] is None:
+                return number, trial.difference(parts)
+    return 0, ""
+
+
+def parts_of_call(answers: TrialAnswers, asked: str) -> Iterator[Part]:
+    return with_ids((part.name, part.value, part.item) for part in answers.request(asked).values())
+
+
+def print_difference(old: Release, new: Release, found: list[tuple[int, str]]) -> None:
+    touched = [one for one in found if one[0]]
+    calls = ", ".join(str(call) for call, _ in touched)
     print_row(
         f"{old.agent} {old.version} to {new.version}",
         f"{len(touched)} of {len(found)}",
         peer=f"calls {calls}" if calls else "",
-        wanted=causes,
+        wanted="; ".join(words[:120] for _, words in touched[:2]),
     )
 
 

@@ -1,8 +1,6 @@
 """`pytest-super compare`: a run next to another one, or to a baseline."""
 
 from argparse import ArgumentParser, Namespace
-from collections.abc import Iterator
-from pathlib import Path
 
 from pytest_super.commands.stored_run import NAMES, add_directory
 from pytest_super.gate.statistics import require_scipy
@@ -38,21 +36,9 @@ def run(arguments: Namespace) -> int:
     from pytest_super.store.stored_runs import find_side
     from pytest_super.words import one_line
 
-    sides = [find_side(arguments.dir, name) for name in (arguments.baseline, arguments.candidate)]
-    baseline, candidate = map(read_side, sides)
+    names = (arguments.baseline, arguments.candidate)
+    baseline, candidate = (read_side(find_side(arguments.dir, name)) for name in names)
     found = compare(baseline, candidate, arguments.max_regression / 100)
-    for line in (*comparison_lines(found), *asked_between(*sides), *map(one_line, decided_lines(found))):
+    for line in (*comparison_lines(found), *map(one_line, decided_lines(found))):
         print(line)
     return int(found.verdict == REGRESSED)
-
-
-def asked_between(baseline: Path, candidate: Path) -> Iterator[str]:
-    """What the trials of two runs asked otherwise; nothing if one of them is a file."""
-    from pytest_super.gate.comparison.asked import StoredRun, asked_trials
-    from pytest_super.report.asked import asked_lines
-    from pytest_super.store.answers import AnswerStore
-    from pytest_super.store.run_folder import last_results
-
-    if baseline.is_dir() and candidate.is_dir():
-        now = StoredRun(candidate, last_results(candidate))
-        yield from asked_lines(asked_trials(AnswerStore(baseline), now))

@@ -1,7 +1,7 @@
 """The recorded calls of the trials of a run: each is written as it is asked and as it ends.
 
 Where the run takes answers from another run, a call gets the answer to an equal request of the same trial:
-of several equal ones in the order of asking, and each once.
+of several equal ones in the order of asking, and each once. Other requests are asked, or refused.
 """
 
 from __future__ import annotations
@@ -10,22 +10,22 @@ from collections import OrderedDict
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from itertools import chain
+from operator import attrgetter
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from pytest_super.errors import SuperError
 from pytest_super.model.completion import Usage
 from pytest_super.model.failures import Failure, ModelCallError, disk_errors
-from pytest_super.model.protocols.canonical import Part, with_ids
+from pytest_super.model.protocols.canonical import Part, asked_lines, changed_line, place_of, with_ids
 from pytest_super.model.provider import Answer
-from pytest_super.model.request_difference import first_difference, nearest
 from pytest_super.model.settings import CallingTrial, ModelSettings
 from pytest_super.store.answers import (
     FILE,
     FORMAT,
     AnswerStore,
     AnyPath,
-    AskedPart,
     RecordedCall,
     TrialAnswers,
     read_answers,
@@ -81,27 +81,19 @@ class RecordedTrial:
         """Goes on with what an earlier gateway has written. Raises SuperError."""
         own = read_answers(path)
         answers = read_answers(source) if source else None
-        if answers and answers.are_taken:
+        if answers and any(call.taken is not None for call in answers.calls.values()):
             raise SuperError(f"{answers.path} has answers that come from another record")
         if answers:
             check_ids(answers)
         # A call that died with an earlier gateway is asked again, and gets the same answer.
-        numbers = {call.taken for call in own.calls.values() if call.end}
+        taken = {call.taken for call in own.calls.values() if call.end}
         left: dict[str, list[RecordedCall]] = {}
         for call in answers.calls.values() if answers else ():
-            if call.number not in numbers and can_be_taken(call):
+            if call.number not in taken and ("answer" in call.end or call.failure in OF_THE_REQUEST):
                 left.setdefault(call.asked, []).append(call)
-        parts, calls = set(own.parts), len(own.calls)
-        has_taken = bool(numbers - {None})
-        return cls(
-            path=path,
-            source=answers,
-            is_fork=is_fork,
-            parts=parts,
-            calls=calls,
-            left=left,
-            has_taken=has_taken,
-        )
+        record = cls(path=path, source=answers, is_fork=is_fork, left=left, has_taken=any(taken))
+        record.parts, record.calls = set(own.parts), len(own.calls)
+        return record
 
     @property
     def is_in_past(self) -> bool:
@@ -123,36 +115,35 @@ class RecordedTrial:
                 lines.append({**line, **{name: value for name, value in more.items() if value}})
                 self.parts.add(part.id)
             before = part.id
-        taken = {"taken": found.call.number, "folded": found.is_folded} if found else {}
-        lines.append({"call": self.calls, "asked": asked, **taken, **facts})
-        self._write(lines)
+        if found:
+            facts |= {"taken": found.call.number, "folded": found.is_folded}
+        elif self.source is not None and not self.is_fork:
+            facts["differs"] = self.difference(parts)
+        self._write([*lines, {"call": self.calls, "asked": asked, **facts}])
         return self.calls, found
 
     def _take(self, parts: Sequence[Part]) -> Taken | None:
-        """The first recorded call that is left of this request, or in the past of a fork the nearest one."""
-        equal = self.left.get(parts[-1].id)
-        if self.source is None or not equal:
-            return self._take_nearest(parts) if self.is_in_past else None
-        recorded = {part.id: self.source.parts[part.id].hidden for part in parts if part.hidden}
-        is_folded = any(part.hidden != recorded[part.id] for part in parts if part.hidden)
-        if is_folded and any(text in self.source.used for texts in recorded.values() for text in texts):
-            return self._take_nearest(parts) if self.is_in_past else None
-        self.has_taken = True
-        return Taken(equal.pop(0), is_folded)
+        """The first recorded call that is left of this request, or in the past of a fork the next one.
 
-    def _take_nearest(self, parts: Sequence[Part]) -> Taken | None:
-        """An agent that has changed asks otherwise, and gets the same answers: what it does is its past."""
+        A fork's agent that has changed asks otherwise, and gets the same answers: what it does is its past.
+        """
         if self.source is None:
             return None
-        # An answer of another protocol says nothing to it.
-        left = [call for calls in self.left.values() for call in calls]
-        left = [call for call in left if self.source.asked(call.number)["protocol"] == parts[0].value]
-        call = nearest(self.source, [part.id for part in parts], self.calls + 1, left)
-        if call is None:
-            return None
-        self.left[call.asked].remove(call)
-        self.has_taken = True
-        return Taken(call, is_folded=True)
+        found = None
+        if equal := self.left.get(parts[-1].id):
+            known = [self.source.parts[part.id] for part in parts]
+            is_folded = any(was.hidden != now.hidden for was, now in zip(known, parts, strict=True))
+            if not (is_folded and any(text in self.source.used for was in known for text in was.hidden)):
+                found = Taken(equal[0], is_folded)
+        if found is None and self.is_in_past:
+            following = min(chain(*self.left.values()), key=attrgetter("number"))
+            # An answer of another protocol says nothing to it.
+            if self.source.asked(following.number)["protocol"] == parts[0].value:
+                found = Taken(following, is_folded=True)
+        if found is not None:
+            self.left[found.call.asked].remove(found.call)
+            self.has_taken = True
+        return found
 
     def add(self, number: int, **facts: Any) -> None:
         """Write what became of a call. Raises OSError."""
@@ -166,14 +157,24 @@ class RecordedTrial:
         """Why a call that is not recorded ends its trial."""
         if self.source is None:
             return ModelCallError(Failure.TRANSIENT, NO_SOURCE, is_final=True)
-        difference = "it has no calls"
-        asked = {part.id: AskedPart("", part.name, part.value, part.item) for part in parts}
-        if call := nearest(self.source, asked, number, self.source.calls.values()):
-            found = first_difference(self.source.request(call.asked), asked)
-            difference = f"{found or 'it was not asked as often'} (its call {call.number})"
         words = FORK_MISS if self.is_fork else MISS
-        text = words.format(number=number, path=self.source.path, difference=difference)
+        text = words.format(number=number, path=self.source.path, difference=self.difference(parts))
         return ModelCallError(Failure.TRANSIENT, text, is_final=True)
+
+    def difference(self, parts: Sequence[Part]) -> str:
+        """The first part that the other record does not have, with its first line that differs."""
+        assert self.source is not None
+        before = ""
+        for part in parts:
+            if part.id not in self.source.parts:
+                there = {one.name: one for one in self.source.parts.values() if one.after == before}
+                if part.name not in there and (gone := there.keys() - {each.name for each in parts}):
+                    was = there[min(gone)]
+                    return f"{place_of(was)}: {changed_line(asked_lines(was), ())}"
+                was_lines = asked_lines(there[part.name]) if part.name in there else ()
+                return f"{place_of(part)}: {changed_line(was_lines, asked_lines(part))}"
+            before = part.id
+        return "no equal request is left"
 
 
 class RecordedTrials:
@@ -236,10 +237,6 @@ def check_ids(answers: TrialAnswers) -> None:
         for stated, part in zip(request, found, strict=True):
             if stated != part.id:
                 raise SuperError(f"{answers.path} is damaged: the part {stated} is not what its id says")
-
-
-def can_be_taken(call: RecordedCall) -> bool:
-    return "answer" in call.end or call.failure in OF_THE_REQUEST
 
 
 def answer_of(taken: Taken) -> Answer:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pytest_super.errors import SuperError
@@ -90,13 +89,10 @@ def answer_lines(settings: Settings, folder: RunFolder) -> Iterator[str]:
         yield from fork_lines(settings.forked_from, folder.final())
     elif settings.answers:
         # Not at the top: most runs have none.
-        from pytest_super.gate.comparison.asked import StoredRun, asked_trials
-        from pytest_super.report.asked import asked_lines
-        from pytest_super.store.answers import AnswerStore
+        from pytest_super.report.missed import missed_lines
 
         try:
-            now = StoredRun(folder.path, folder.final())
-            yield from asked_lines(asked_trials(AnswerStore(Path(settings.answers)), now))
+            yield from missed_lines(folder.path, folder.final(), settings.answers_of)
         except SuperError as error:
             yield one_line(words_of(error))
 

@@ -51,7 +51,7 @@ class AskedPart:
     """Texts in it that its id does not depend on."""
 
 
-@dataclass(kw_only=True, slots=True)
+@dataclass(slots=True)
 class RecordedCall:
     """What became of a call."""
 
@@ -62,6 +62,8 @@ class RecordedCall:
     started: str = ""
     taken: int | None = None
     """The number of the recorded call whose answer it got; None if it was put to the model."""
+    differs: str = ""
+    """Where it differs first from what the other record has, if it was put to the model for that."""
     left_after: float | None = None
     """After how many seconds the client left; None if it waited until the end."""
     end: dict[str, Any] = field(default_factory=dict)
@@ -80,11 +82,6 @@ class TrialAnswers:
     path: AnyPath
     calls: dict[int, RecordedCall] = field(default_factory=dict)
     parts: dict[str, AskedPart] = field(default_factory=dict)
-
-    @property
-    def are_taken(self) -> bool:
-        """Whether any of them comes from another record."""
-        return any(call.taken is not None for call in self.calls.values())
 
     def asked(self, number: int) -> dict[str, Any]:
         """The request of a call, without what does not shape its answer."""
@@ -202,9 +199,8 @@ def add_line(answers: TrialAnswers, line: dict[str, Any]) -> None:
         number, asked = int(line["call"]), str(line["asked"])
         if asked not in answers.parts:
             raise KeyError(asked)
-        answers.calls[number] = RecordedCall(
-            number=number, asked=asked, started=str(line.get("started", "")), taken=line.get("taken")
-        )
+        started, differs = (str(line.get(name, "")) for name in ("started", "differs"))
+        answers.calls[number] = RecordedCall(number, asked, started, line.get("taken"), differs)
     elif "left_after" in line:
         answers.calls[line["call"]].left_after = float(line["left_after"])
     else:

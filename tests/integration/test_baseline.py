@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import shutil
 import subprocess
 import xml.etree.ElementTree as ET
+from contextlib import chdir, redirect_stderr, redirect_stdout
 from fnmatch import fnmatch
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -243,26 +244,14 @@ def test_a_refreshed_baseline_replaces_a_better_one(project: Project, baseline: 
     assert json.loads(baseline.read_text())["tasks"]["t5"]["values"] == [0.0]
 
 
-@pytest.mark.parametrize(
-    "changes", [{"weight": {}}, {"weight": 10**400}, {"set": []}, {"conditions": 5}, {"values": [10**400]}]
-)
-def test_a_baseline_of_wrong_types_is_one_message(
-    project: Project, baseline: Path, changes: dict[str, Any]
-) -> None:
+def test_a_damaged_baseline_is_one_message(project: Project, baseline: Path) -> None:
     data = json.loads(baseline.read_text())
-    next(iter(data["tasks"].values())).update(changes)
-    baseline.write_text(json.dumps(data))
-    result = run(project, [], f"--super-baseline={baseline}")
-    assert result.ret == pytest.ExitCode.USAGE_ERROR
-    result.stderr.fnmatch_lines(["ERROR: --super-baseline: *is no baseline*"])
-
-
-@pytest.mark.parametrize("text", ["", "[]", "[" * 100_000, '{"format": 2, "tasks": {}, "trials": Infinity}'])
-def test_a_damaged_baseline_is_one_message(project: Project, baseline: Path, text: str) -> None:
-    baseline.write_text(text)
-    result = run(project, [], f"--super-baseline={baseline}")
-    assert result.ret == pytest.ExitCode.USAGE_ERROR
-    result.stderr.fnmatch_lines(["ERROR: --super-baseline: *is no baseline*"])
+    next(iter(data["tasks"].values()))["values"] = [10**400]
+    for text in (json.dumps(data), "", "[" * 100_000, '{"format": 2, "tasks": {}, "trials": Infinity}'):
+        baseline.write_text(text)
+        result = run(project, [], f"--super-baseline={baseline}")
+        assert result.ret == pytest.ExitCode.USAGE_ERROR
+        result.stderr.fnmatch_lines(["ERROR: --super-baseline: *is no baseline*"])
 
 
 def test_runs_are_added_over_time_each_once(project: Project, baseline: Path) -> None:

@@ -57,36 +57,26 @@ def test_what_only_describes_a_task_or_a_run_changes_nothing(project: pytest.Pyt
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    "change",
-    [
+def test_what_is_around_the_agent_are_conditions(project: pytest.Pytester) -> None:
+    before = digests(project)
+    for change in (
         {"query": "Add up all."},
         {"pre_execute": ["x = 2"]},
         {"limits": {"compute": 60}},
         {"sandbox": {"env": {"A": "1"}}},
-    ],
-    ids=str,
-)
-def test_what_is_around_the_agent_are_conditions(project: pytest.Pytester, change: dict[str, Any]) -> None:
-    assert changed(digests(project), digests(project, **change)) == {"conditions"}
-
-
-@pytest.mark.slow
-def test_the_files_of_a_repository_that_is_a_folder_are_conditions(project: pytest.Pytester) -> None:
-    before = digests(project)
+    ):
+        assert changed(before, digests(project, **change)) == {"conditions"}, change
     project.path.joinpath("code/data.txt").write_text("1 2 4")
     assert changed(before, digests(project)) == {"conditions"}
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("change", [{"tolerance": 0.1}, {"landmarks": ["done"]}, {"weight": 2.0}], ids=str)
-def test_what_can_be_mended_afterwards_is_scoring(project: pytest.Pytester, change: dict[str, Any]) -> None:
-    assert changed(digests(project), digests(project, **change)) == {"scoring"}
-
-
-@pytest.mark.slow
-def test_the_agents_whole_package_is_the_subject(project: pytest.Pytester) -> None:
+def test_what_can_be_mended_is_scoring_and_the_agents_whole_package_is_the_subject(
+    project: pytest.Pytester,
+) -> None:
     before = digests(project)
+    for change in ({"tolerance": 0.1}, {"landmarks": ["done"]}, {"weight": 2.0}):
+        assert changed(before, digests(project, **change)) == {"scoring"}, change
     # A data file of the package, which the module may read.
     project.path.joinpath("mine/prompt.txt").write_text("Be better.")
     assert changed(before, digests(project)) == {"subject"}

@@ -139,32 +139,33 @@ def test_a_run_with_too_many_errors_does_not_count(project: Project) -> None:
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("subject", [{}, {"agent": "another"}], ids=["same", "other"])
-def test_the_facts_of_a_run_decide_whether_its_trials_count(
-    project: Project, subject: dict[str, Any]
-) -> None:
+def test_the_facts_of_a_run_decide_whether_its_trials_count(project: Project) -> None:
     run(project, TASKS[:8], *GATE)
-    folder = copy_of(project, project.path / "other")
-    for one in stored_results(project.latest):
-        folder.record(one)
-    facts = json.loads((folder.path / "run.json").read_text())
-    (folder.path / "run.json").write_text(json.dumps({**facts, "subject": {**facts["subject"], **subject}}))
-    result = run(project, TASKS[:8], *GATE, "--super-dir=other")
-    assert result.ret == pytest.ExitCode.OK
-    assert any(SAME_SUBJECT in line for line in result.outlines) == (not subject)
+    first = project.latest.resolve()
+    for name, subject in (("same", {}), ("other", {"agent": "another"})):
+        folder = copy_of(project, project.path / name)
+        for one in stored_results(first):
+            folder.record(one)
+        facts = json.loads((folder.path / "run.json").read_text())
+        changed = {**facts, "subject": {**facts["subject"], **subject}}
+        (folder.path / "run.json").write_text(json.dumps(changed))
+        result = run(project, TASKS[:8], *GATE, f"--super-dir={name}")
+        assert result.ret == pytest.ExitCode.OK
+        assert any(SAME_SUBJECT in line for line in result.outlines) == (not subject)
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("line", ["{", "[]", '{"id": 5}', "[" * 100_000])
-def test_a_damaged_earlier_run_does_not_count(project: Project, line: str) -> None:
+def test_a_damaged_earlier_run_does_not_count(project: Project) -> None:
     run(project, TASKS[:8], *GATE)
-    folder = copy_of(project, project.path / "other")
-    append_line(folder.path / "results.jsonl", f"{line}\n")
-    append_line(folder.path / "verdict.json", line)
-    append_line(copy_of(project, project.path / "other", "2019").path / "run.json", line)
-    result = run(project, TASKS[:8], *GATE, "--super-dir=other")
-    assert result.ret == pytest.ExitCode.OK
-    result.stdout.no_fnmatch_line(f"*{SAME_SUBJECT}*")
+    for number, line in enumerate(("{", "[]", '{"id": 5}', "[" * 100_000)):
+        other = project.path / f"other{number}"
+        folder = copy_of(project, other)
+        append_line(folder.path / "results.jsonl", f"{line}\n")
+        append_line(folder.path / "verdict.json", line)
+        append_line(copy_of(project, other, "2019").path / "run.json", line)
+        result = run(project, TASKS[:8], *GATE, f"--super-dir={other.name}")
+        assert result.ret == pytest.ExitCode.OK
+        result.stdout.no_fnmatch_line(f"*{SAME_SUBJECT}*")
 
 
 real = real_project

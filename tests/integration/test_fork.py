@@ -163,7 +163,9 @@ def test_another_model_goes_on_and_a_fork_can_be_forked(project: ForkProject) ->
     assert (project.result["recorded"], project.result["error"]) == (3, None)
 
 
-def test_an_agent_that_asks_otherwise_goes_on_with_its_own_prompt(project: ForkProject) -> None:
+def test_an_agent_that_asks_otherwise_has_the_same_past_and_what_it_meets_otherwise_is_told(
+    project: ForkProject,
+) -> None:
     project.record()
     project.write("prompt.md", "Be brief.")
     project.server.reply(SUBMIT.format(42))
@@ -174,10 +176,12 @@ def test_an_agent_that_asks_otherwise_goes_on_with_its_own_prompt(project: ForkP
     assert MADE in json.dumps(messages)
     row = project.result
     assert (row["recorded"], row["fork_difference"], row["error"], row["solved"]) == (2, "", None, True)
-
-
-def test_a_replayed_step_with_another_observation_is_told(project: ForkProject) -> None:
-    project.record()
+    # Another agent takes another step.
+    project.write("other.py", OTHER)
+    project.server.reply("42")
+    project.fork("--step=3", "--super-agent=other:Agent")
+    assert project.result["fork_difference"].startswith("step 2: ")
+    assert len(project.server.requests) == 2
     project.write("read.txt", "other")
     project.server.reply(SUBMIT.format(42))
     result = project.fork("--step=3")
@@ -202,15 +206,6 @@ def test_a_replayed_step_that_leaves_another_file_is_told(project: ForkProject) 
     before, now = (hashlib.sha256(text.encode()).hexdigest()[:12] for text in ("here", "gone"))
     difference = f"step 2: 'copy.txt: {before}' -> 'copy.txt: {now}'"
     assert (project.result["fork_difference"], project.result["error"]) == (difference, None)
-
-
-def test_an_agent_that_takes_another_step_is_told(project: ForkProject) -> None:
-    project.record()
-    project.write("other.py", OTHER)
-    project.server.reply("42")
-    project.fork("--step=3", "--super-agent=other:Agent")
-    assert project.result["fork_difference"].startswith("step 2: ")
-    assert len(project.server.requests) == 1
 
 
 @pytest.mark.long

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
 from typing import Any
 
 import pytest
 
 # pytester forgets what a run has imported, and numpy refuses to be imported twice.
 from pytest_super.gate.comparison.never_solved import is_audited
-from tests.integration.conftest import FAKE_KERNELS, WITH_AND_WITHOUT_XDIST, Folder
+from tests.integration.conftest import FAKE_KERNELS, Folder
 from tests.integration.test_baseline import super_command
 
 # Solves four tasks, and others that are named in a file, which is not part of the agent.
@@ -79,9 +78,9 @@ def run(project: Folder, *options: str) -> pytest.RunResult:
     return project.pytester.runpytest("--super-agent=agent:Agent", *GATE, *options)
 
 
-@WITH_AND_WITHOUT_XDIST
-def test_what_was_never_solved_does_not_run_and_that_is_said(project: Folder, workers: Sequence[str]) -> None:
-    result = run(project, *workers)
+def test_what_was_never_solved_does_not_run_and_that_is_said(project: Folder) -> None:
+    # All other tests of this file run without workers.
+    result = run(project, "-n1")
     assert result.ret == pytest.ExitCode.OK
     assert ran(project) == {*ALWAYS, *ONCE}
     result.stdout.fnmatch_lines([

@@ -117,17 +117,10 @@ def test_a_provider_of_messages_gets_all_that_claude_code_sends(project: ReplayP
     project.replay(f"anthropic/{ANTHROPIC}", passed="claude-code")
     check_passed("claude-code", ANTHROPIC, project.server.requests)
     check_told(project, "passed", "claude-code")
-
-
-def test_a_program_gets_its_recorded_answers_again(project: ReplayProject) -> None:
-    project.server.reply(*answers_to("claude-code"))
-    project.replay(f"anthropic/{ANTHROPIC}", passed="claude-code")
     asked, steps = len(project.server.requests), project.told("passed")
-    project.replay(
-        f"anthropic/{ANTHROPIC}",
-        *("--super-answers=latest", "--super-answers-miss=fail"),
-        passed="claude-code",
-    )
+    # The program gets its recorded answers again.
+    again = ("--super-answers=latest", "--super-answers-miss=fail")
+    project.replay(f"anthropic/{ANTHROPIC}", *again, passed="claude-code")
     (row,) = project.results
     assert (row["error"], row["recorded"]) == (None, len(requests_of("claude-code")))
     assert len(project.server.requests) == asked

@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 
 from tests.waiting import until
 
@@ -56,8 +55,11 @@ def project(pytester: pytest.Pytester) -> pytest.Pytester:
 
 
 def add(project: pytest.Pytester, id: str, **changes: Any) -> None:
-    task = {"id": id, "set": "expert", "query": "What is it?", "answer": 42, **changes}
-    (project.path / f"{id}.task.yaml").write_text(yaml.safe_dump(task))
+    (project.path / f"{id}.task.yaml").write_text(task_file(id, **changes))
+
+
+def task_file(id: str, **changes: Any) -> str:
+    return json.dumps({"id": id, "set": "expert", "query": "What is it?", "answer": 42, **changes})
 
 
 OPTIONS = ("--super-agent=mine:Agent", ".")
@@ -120,23 +122,6 @@ def test_workers_take_trials_over_too_and_a_resumed_run_can_be_resumed(project: 
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("change", ["agent", "imported", "task", "scoring", "epochs"])
-def test_what_changed_runs_again(project: pytest.Pytester, change: str) -> None:
-    run_in_subprocess(project)
-    if change == "agent":
-        (project.path / "mine.py").write_text(AGENT + "\n# better\n")
-    elif change == "imported":
-        (project.path / "tools.py").write_text("# better\n")
-    elif change != "epochs":
-        add(project, "a", **({"query": "Is it?"} if change == "task" else {"tolerance": 0.5}))
-    _, ran = run_in_subprocess(
-        project, "--super-resume=latest", *(["--super-epochs=2"] if change == "epochs" else [])
-    )
-    # With a second epoch, only that runs.
-    assert ran == {"agent": "a b", "imported": "a b", "task": "a", "scoring": "a", "epochs": "a b"}[change]
-
-
-@pytest.mark.slow
 def test_a_run_that_ended_early_is_taken_over_and_ends_as_early(project: pytest.Pytester) -> None:
     options = ("--super-epochs=2-4", "--super-fail-under=0.8")
     _, ran = run(project, *options)
@@ -146,36 +131,6 @@ def test_a_run_that_ended_early_is_taken_over_and_ends_as_early(project: pytest.
     assert ran == ""
     assert "decided after 2 epochs: 4 of 8 trials were not needed" in again.stdout
     assert again.returncode == pytest.ExitCode.TESTS_FAILED
-
-
-@pytest.mark.slow
-def test_errors_run_again(project: pytest.Pytester) -> None:
-    project.makeconftest(BROKEN)
-    (project.path / "broken").touch()
-    run(project)
-    assert results(project)["a"]["error"]
-    (project.path / "broken").unlink()
-    _, ran = run(project, "--super-resume=latest")
-    assert ran == "a"
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    "conftest",
-    [
-        # The agent of a hook has no files that are known.
-        "from mine import Agent\n\ndef pytest_super_make_agent(name):\n    return Agent()\n",
-        "import pytest\nfrom mine import Agent\n\n@pytest.fixture\ndef super_agent():\n    return Agent()\n",
-    ],
-    ids=["hook", "fixture"],
-)
-def test_what_the_project_does_itself_is_not_known_and_runs_again(
-    project: pytest.Pytester, conftest: str
-) -> None:
-    project.makeconftest(conftest)
-    run(project)
-    _, ran = run(project, "--super-resume=latest")
-    assert ran == "a b"
 
 
 @pytest.mark.slow
@@ -190,16 +145,6 @@ def test_a_hook_that_raises_is_the_error_of_its_trial(project: pytest.Pytester) 
     assert "INTERNALERROR" not in again.stdout
     assert "no sandbox" in results(project)["a"]["error"]
     assert results(project)["b"]["resumed_from"]
-
-
-@pytest.mark.slow
-def test_a_skipped_trial_is_not_taken_over(project: pytest.Pytester) -> None:
-    run(project)
-    project.makeconftest(
-        "import pytest\n\ndef pytest_collection_modifyitems(items):\n    items[0].add_marker('skip')\n"
-    )
-    run(project, "--super-resume=latest")
-    assert set(results(project)) == {"b"}
 
 
 @pytest.mark.slow
@@ -261,37 +206,6 @@ def test_a_resumed_run_that_is_killed_early_has_all_trials(
         **dict.fromkeys("acd", first.name),
         "b": "",
     }
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    ("change", "reason"),
-    [
-        ("agent", "the subject differs: code of the agent: changed (2)"),
-        ("parameters", "the subject differs: parameters: {} -> {'temperature': 0.5} (2)"),
-        ("task", "the conditions differ (2)"),
-        ("scoring", "the scoring differs (2)"),
-        ("errors", "nothing valid is stored (2)"),
-        ("mount", "a fixture, a hook or --super-mount takes part, whose changes cannot be noticed (2)"),
-    ],
-)
-def test_a_run_that_takes_nothing_over_says_why_before_its_first_trial(
-    project: pytest.Pytester, change: str, reason: str
-) -> None:
-    if change == "errors":
-        project.makeconftest(BROKEN.replace('result.id == "a"', "True"))
-        (project.path / "broken").touch()
-    run_in_subprocess(project)
-    options = {"parameters": ["--super-temperature=0.5"], "mount": ["--super-mount=/tmp:/data"]}
-    fields: dict[str, dict[str, Any]] = {"task": {"query": "Is it?"}, "scoring": {"tolerance": 0.5}}
-    if change == "agent":
-        (project.path / "tools.py").write_text("# better")
-    for id in ("a", "b"):
-        add(project, id, **fields.get(change, {}))
-    again, _ = run_in_subprocess(project, "--super-resume=latest", *options.get(change, []))
-    (line,) = re.findall(r"resume: no trial reused from \S+, 2 trials to run: (.*)", again.stdout)
-    assert line == reason
-    assert again.stdout.index("resume: ") < again.stdout.index("a.task.yaml ")
 
 
 @pytest.mark.slow
@@ -358,42 +272,90 @@ def test_a_run_that_is_not_there_is_one_message(project: pytest.Pytester) -> Non
     assert "--super-resume=nowhere: there is no run" in ran.stderr
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("workers", [(), ("-n2",)], ids=["alone", "workers"])
-def test_a_damaged_run_is_one_message(project: pytest.Pytester, workers: tuple[str, ...]) -> None:
-    run(project)
-    latest = project.path / ".super/runs/latest"
-    (latest / "results.jsonl").write_text('{"id": [], "set": 1}\n' + os.linesep)
-    damaged = latest.resolve()
-    again, ran = run(project, "--super-resume=latest", *workers)
-    assert (again.returncode, ran) == (pytest.ExitCode.USAGE_ERROR, "")
-    assert "cannot be read" in again.stderr
-    assert "Traceback" not in again.stderr
-    # The folder of a run that has not begun is none of a run.
-    assert latest.resolve() == damaged
+HOOK = "from mine import Agent\n\ndef pytest_super_make_agent(name):\n    return Agent()\n"
+FIXTURE = "import pytest\nfrom mine import Agent\n\n@pytest.fixture\ndef super_agent():\n    return Agent()\n"
+UNKNOWN = "a fixture, a hook or --super-mount takes part, whose changes cannot be noticed (2)"
+CODE = "the subject differs: code of the agent: changed (2)"
+# What is written, the options, what then runs, and why.
+CHANGES: list[tuple[dict[str, str], list[str], str, str]] = [
+    ({"mine.py": AGENT + "\n# better\n"}, [], "a b", CODE),
+    ({"tools.py": "# better"}, [], "a b", CODE),
+    ({"conftest.py": HOOK}, [], "a b", UNKNOWN),
+    ({"conftest.py": FIXTURE}, [], "a b", UNKNOWN),
+    ({}, ["--super-mount=/tmp:/data"], "a b", UNKNOWN),
+    (
+        {},
+        ["--super-temperature=0.5"],
+        "a b",
+        "the subject differs: parameters: {} -> {'temperature': 0.5} (2)",
+    ),
+    ({"a.task.yaml": task_file("a", query="Is it?")}, [], "a", "the conditions differ (1)"),
+    ({"a.task.yaml": task_file("a", tolerance=0.5)}, [], "a", "the scoring differs (1)"),
+    # Only the second epoch.
+    ({}, ["--super-epochs=2"], "a b", "nothing valid is stored (2)"),
+]
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    "changes", [{"folder": 5}, {"metrics": {"accuracy": 10**400}}, {"metrics": "x"}, {"solved": "yes"}]
-)
-def test_a_result_of_wrong_types_is_one_message(project: pytest.Pytester, changes: dict[str, Any]) -> None:
+def test_what_changed_runs_again(project: pytest.Pytester) -> None:
     run(project)
-    results = project.path / ".super/runs/latest/results.jsonl"
-    first, *others = results.read_text().splitlines()
-    results.write_text("\n".join([json.dumps({**json.loads(first), **changes}), *others, ""]))
-    ran, _ = run(project, "--super-resume=latest")
-    assert ran.returncode == pytest.ExitCode.USAGE_ERROR
-    assert "cannot be read" in ran.stderr
-    assert "Traceback" not in ran.stderr
+    first = latest(project)
+    for written, options, runs, reason in CHANGES:
+        before = {name: (project.path / name).read_text() for name in written if name != "conftest.py"}
+        for name, text in written.items():
+            (project.path / name).write_text(text)
+        again, ran = run_in_subprocess(project, f"--super-resume={first}", *options)
+        assert ran == runs, (written, options)
+        (line,) = re.findall(r"resume: .* to run: (.*)", again.stdout)
+        assert line == reason
+        # Before the first trial.
+        assert again.stdout.index("resume: ") < again.stdout.index("a.task.yaml ")
+        (project.path / "conftest.py").unlink(missing_ok=True)
+        for name, text in before.items():
+            (project.path / name).write_text(text)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("line", ["[]", "5", "[" * 100_000])
-def test_no_line_of_an_earlier_run_ends_a_later_one(project: pytest.Pytester, line: str) -> None:
+def test_errors_run_again_and_what_is_skipped_is_not_taken_over(project: pytest.Pytester) -> None:
+    project.makeconftest(BROKEN)
+    (project.path / "broken").touch()
     run(project)
-    with (project.path / ".super/runs/latest/results.jsonl").open("a") as results:
-        results.write(line + "\n")
-    ran, _ = run(project)
-    assert ran.returncode == pytest.ExitCode.TESTS_FAILED
-    assert "INTERNALERROR" not in ran.stdout + ran.stderr
+    assert results(project)["a"]["error"]
+    (project.path / "broken").unlink()
+    again, ran = run(project, "--super-resume=latest")
+    assert ran == "a"
+    assert "1 trial to run: nothing valid is stored (1)" in again.stdout
+    project.makeconftest(
+        "import pytest\n\ndef pytest_collection_modifyitems(items):\n    items[0].add_marker('skip')\n"
+    )
+    run(project, "--super-resume=latest")
+    assert set(results(project)) == {"b"}
+
+
+@pytest.mark.slow
+def test_a_result_of_wrong_types_is_one_message(project: pytest.Pytester) -> None:
+    run(project)
+    damaged = latest(project)
+    path = project.path / ".super/runs/latest/results.jsonl"
+    first, *others = path.read_text().splitlines()
+    wrong: list[dict[str, Any]] = [
+        {"folder": 5},
+        {"metrics": {"accuracy": 10**400}},
+        {"metrics": "x"},
+        {"solved": "yes"},
+    ]
+    texts = ['{"id": [], "set": 1}', *(json.dumps({**json.loads(first), **one}) for one in wrong)]
+    for text in texts:
+        path.write_text("\n".join([text, *others, ""]))
+        workers = ["-n2"] if text == texts[1] else []
+        again, ran = run(project, "--super-resume=latest", *workers)
+        assert (again.returncode, ran) == (pytest.ExitCode.USAGE_ERROR, "")
+        assert "cannot be read" in again.stderr
+        assert "Traceback" not in again.stderr
+        # The folder of a run that has not begun is none of a run.
+        assert latest(project) == damaged
+    # No line of an earlier run ends a later one.
+    path.write_text("\n".join([first, *others, "[]", "5", "[" * 100_000, ""]))
+    again, _ = run(project)
+    assert again.returncode == pytest.ExitCode.TESTS_FAILED
+    assert "INTERNALERROR" not in again.stdout + again.stderr

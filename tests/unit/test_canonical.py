@@ -13,9 +13,8 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from pytest_super.json_values import texts
-from pytest_super.model.protocols.canonical import DATA, IDS, NOT_ASKED, parts_of
+from pytest_super.model.protocols.canonical import DATA, IDS, NOT_ASKED, parts_of, place_of
 from pytest_super.model.protocols.registry import ROUTES, route_of
-from pytest_super.model.request_difference import first_difference
 from pytest_super.store.answers import AskedPart
 
 RECORDED = Path(__file__).parents[1] / "recorded"
@@ -80,9 +79,7 @@ def test_any_text_that_a_program_says_makes_another_request(data: st.DataObject)
     holder[name] += "!"
     before, now = parts(body, path), parts(changed, path)
     assert list(before)[-1] != list(now)[-1]
-    difference = first_difference(before, now)
-    assert difference is not None
-    assert difference.place.startswith("message ")
+    assert place_of(next(now[id] for id in now if id not in before)).startswith("message ")
 
 
 def holders_in(value: Any) -> list[dict[str, Any]]:
@@ -97,37 +94,10 @@ def is_said(name: str, value: Any) -> bool:
     return isinstance(value, str) and name in SAID
 
 
-def test_requests_that_begin_alike_have_their_first_parts_in_common() -> None:
-    first, second = parts(chat("a", "b", temperature=0.5)), parts(chat("a", "b", "c", temperature=0.5))
-    assert list(second)[: len(first)] == list(first)
-    assert len(second) == len(first) + 1
-
-
 def calling(arguments: str, *others: Any, ids: tuple[str, ...] = ("x",)) -> dict[str, Any]:
     function = {"name": "f", "arguments": arguments}
     calls = [{"id": id, "type": "function", "function": function} for id in ids]
     return chat({"role": "assistant", "content": None, "tool_calls": calls}, *others)
-
-
-@pytest.mark.parametrize(
-    ("before", "now", "place"),
-    [
-        (chat("a"), chat("b"), "message 1 (user): 'a' -> 'b'"),
-        (chat("a"), chat("a", temperature=0), "temperature: '' -> 'temperature: 0'"),
-        (chat("a", temperature=1), chat("a"), "temperature: 'temperature: 1' -> ''"),
-        (chat("a", top_p=1), chat("a", top_p=0), "top_p: 'top_p: 1' -> 'top_p: 0'"),
-        (chat("a"), chat("a", "b"), "message 2 (user): '' -> 'b'"),
-        (chat("a\nb\nc"), chat("a\nB\nc"), "message 1 (user): 'b' -> 'B'"),
-        (calling('{"id": 1}'), calling('{"id": 2}'), "message 1 (assistant): 'id: 1' -> 'id: 2'"),
-        (
-            chat({"role": "tool", "tool_call_id": "x", "content": f"{'long ' * 50}one"}),
-            chat({"role": "tool", "tool_call_id": "x", "content": f"{'long ' * 50}two"}),
-            "message 1 (tool): '…long long long long long long one' -> '…long long long long long long two'",
-        ),
-    ],
-)  # fmt: skip
-def test_what_differs_is_said_with_its_place(before: dict[str, Any], now: dict[str, Any], place: str) -> None:
-    assert str(first_difference(parts(before), parts(now))) == place
 
 
 @pytest.mark.parametrize("name", sorted(NOT_ASKED & {"stream", "store", "user", "seed", "prompt_cache_key"}))
@@ -193,28 +163,27 @@ def test_nothing_else_is_hidden(before: str, now: str) -> None:
     assert parts(chat(before)).keys() != parts(chat(now)).keys()
 
 
-def test_the_version_of_claude_code_is_hidden_in_its_system_text_alone() -> None:
-    def asked(version: str, **fields: Any) -> list[str]:
-        system = f"x-anthropic-billing-header: cc_version={version}; cc_entrypoint=sdk-cli;"
-        request = {**chat("a", max_tokens=5), "system": [{"type": "text", "text": system}], **fields}
-        return list(parts(request, "/v1/messages"))
+def test_what_is_hidden_depends_on_where_it_is() -> None:
+    def asked(path: str, **fields: Any) -> str:
+        return list(parts({**chat("a", max_tokens=5), **fields}, path))[-1]
 
-    assert asked("2.1.328.cca") == asked("2.1.329.f21")
-    assert asked("1", system="version 1") != asked("1", system="version 2")
+    def billed(version: str) -> list[dict[str, str]]:
+        text = f"x-anthropic-billing-header: cc_version={version}; cc_entrypoint=sdk-cli;"
+        return [{"type": "text", "text": text}]
 
-
-def test_the_directory_of_a_program_is_hidden_in_its_instructions_as_well() -> None:
-    def asked(name: str) -> list[str]:
+    def told(name: str) -> str:
         request = {"input": "a", "instructions": f"Write /tmp/pytest-super-agent-{name}/answer.json."}
-        return list(parts(request, "/v1/responses"))
+        return list(parts(request, "/v1/responses"))[-1]
 
-    assert asked("ab3_xy12") == asked("__zz9x0y") != asked("b")
-
-
-def test_nothing_is_hidden_outside_of_the_conversation() -> None:
-    texts = ("wait 0.5 s", "wait 0.7 s")
-    tools = [[{"type": "function", "function": {"name": "f", "description": text}}] for text in texts]
-    assert parts(chat("a", tools=tools[0])).keys() != parts(chat("a", tools=tools[1])).keys()
+    messages = "/v1/messages"
+    assert asked(messages, system=billed("2.1.328.cca")) == asked(messages, system=billed("2.1.329.f21"))
+    assert asked(messages, system="version 1") != asked(messages, system="version 2")
+    assert told("ab3_xy12") == told("__zz9x0y") != told("b")
+    # Outside of the conversation, nothing else is.
+    tools = [
+        [{"type": "function", "function": {"name": "f", "description": f"wait 0.{n} s"}}] for n in (5, 7)
+    ]
+    assert asked(CHAT, tools=tools[0]) != asked(CHAT, tools=tools[1])
 
 
 def test_nothing_of_a_request_that_clients_make_up_is_left() -> None:

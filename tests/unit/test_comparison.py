@@ -127,20 +127,9 @@ def test_a_bad_baseline_is_refused_with_its_path(tmp_path: Path, text: str | Non
 
 
 @pytest.mark.parametrize(
-    "values", [[], [2.0], ["x"], [None], [-0.1], [float("nan")], [10**400], [True], 5], ids=str
-)
-def test_values_of_a_baseline_are_checked(tmp_path: Path, values: list[Any]) -> None:
-    path = tmp_path / "b.json"
-    write_baseline(path, side("run", {"a": task([1])}))
-    path.write_text(path.read_text().replace("[1]", json.dumps(values)))
-    with pytest.raises(SuperError, match=r"numbers from 0 to 1|another kind than expected") as error:
-        read_baseline(path)
-    assert len(str(error.value)) < 500
-
-
-@pytest.mark.parametrize(
     "change",
     [
+        *({"values": one} for one in ([], [2.0], ["x"], [-0.1], [float("nan")], [10**400], [True], 5)),
         {"weight": 0},
         {"weight": "x"},
         {"tokens": None},
@@ -151,14 +140,15 @@ def test_values_of_a_baseline_are_checked(tmp_path: Path, values: list[Any]) -> 
     ],
     ids=str,
 )
-def test_other_fields_of_a_baseline_are_checked(tmp_path: Path, change: dict[str, Any]) -> None:
+def test_fields_of_a_baseline_are_checked(tmp_path: Path, change: dict[str, Any]) -> None:
     path = tmp_path / "b.json"
     write_baseline(path, side("run", {"a": task([1])}))
     data = json.loads(path.read_text())
     data["tasks"]["a"] |= change
     path.write_text(json.dumps(data))
-    with pytest.raises(SuperError, match="should be"):
+    with pytest.raises(SuperError, match=r"should be|another kind than expected") as error:
         read_baseline(path)
+    assert len(str(error.value)) < 500
 
 
 def test_a_baseline_cut_at_any_byte_is_refused(tmp_path: Path) -> None:
@@ -513,15 +503,9 @@ def test_the_causes_of_misses_are_shown_with_their_shares_of_all_trials() -> Non
     new = side("new", many([1, 1, 0], causes={"other key": 1}))
     lines = list(comparison_lines(compare(old, new, 0.1)))
     assert "causes, of all trials: wrong value 50 -> 0 %, other key 0 -> 33 %, gave up 25 -> 0 %" in lines
-    assert not any(
-        "causes" in line for line in comparison_lines(compare(a_baseline("old", [1, 0]), new, 0.1))
-    )
-
-
-def test_causes_of_some_trials_alone_say_nothing() -> None:
-    old = side("old", many([1, 0, 0], causes={"wrong value": 1}))
-    new = side("new", many([1, 0, 0], causes={"wrong value": 2}))
-    assert not any("causes" in line for line in comparison_lines(compare(old, new, 0.1)))
+    # Nothing is said where only some trials have one.
+    for before in (a_baseline("old", [1, 0]), side("old", many([1, 0, 0], causes={"wrong value": 1}))):
+        assert not any("causes" in line for line in comparison_lines(compare(before, new, 0.1)))
 
 
 def test_runs_with_recorded_answers_are_told_to_run_again_with_more_epochs() -> None:

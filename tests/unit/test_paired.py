@@ -92,12 +92,6 @@ def test_among_equal_pairs_the_one_with_the_most_weight_can_still_differ() -> No
     assert verdict(difference([*equal(5, 4, weight=10.0), *equal(40, 4)]), 0.10) == PASS
 
 
-@pytest.mark.parametrize("level", [0.9, 0.95, 0.99, 0.9999])
-def test_no_level_is_surer_than_the_rule_of_three(level: float) -> None:
-    lower, _ = difference(equal(50, 2)).bounds(level)
-    assert lower <= numpy.log(1 - level) / 100
-
-
 @given(st.integers(1, 40), st.integers(1, 6), st.booleans())
 @example(26, 1, True)
 def test_more_equal_pairs_are_never_less_sure(number: int, epochs: int, is_solved: bool) -> None:
@@ -197,13 +191,6 @@ def test_the_order_of_pairs_and_of_tasks_makes_no_difference(found: list[Pair]) 
     assert back.bounds() == pytest.approx(there.bounds())
 
 
-def test_pairs_that_share_their_luck_have_the_narrower_interval_within_the_other() -> None:
-    found = flipped(lost=2, won=2, tasks=20)
-    lower, upper = difference(found).bounds()
-    wide_lower, wide_upper = difference(unpaired(found)).bounds()
-    assert wide_lower < lower < upper < wide_upper
-
-
 def test_left_over_epochs_of_the_baseline_are_not_compared_where_no_pair_differs() -> None:
     # As all trials tell it, the candidate is lower by 20 points.
     lucky = Pair(baseline=[0.0, 1.0, 0.0, *[1.0] * 7], candidate=[0.0, 1.0, 0.0], paired=3)
@@ -234,12 +221,6 @@ def test_a_drop_in_pairs_is_found_that_is_not_found_without() -> None:
     found = flipped(lost=14, won=0, tasks=40)
     assert verdict(difference(unpaired(found)), 0.05) == CANNOT_TELL
     assert verdict(difference(found), 0.05) == REGRESSED
-
-
-def test_a_drift_is_part_of_the_noise_of_pairs() -> None:
-    found = flipped(lost=2, won=2, tasks=45)
-    plain, moved = difference(found).variance, difference(found, drift=0.02).variance
-    assert moved.value == pytest.approx(plain.value + 0.02**2)
 
 
 def repeated(found: list[Pair], times: int) -> list[Pair]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -13,6 +14,7 @@ from pytest_super.model.failures import Failure, ModelCallError
 from pytest_super.model.protocols.canonical import Part, parts_of
 from pytest_super.model.protocols.common import COMMON
 from pytest_super.model.recorded import MOST_TRIALS, RecordedTrial, RecordedTrials, answer_of
+from pytest_super.store import answers
 from pytest_super.store.answers import FILE, AnswerStore, read_answers
 
 FACTS = {"prompt_tokens": 1, "completion_tokens": 1, "cost_usd": 0.5, "is_counted": False, "model": "m"}
@@ -26,10 +28,10 @@ def end(trial: RecordedTrial, number: int, text: str) -> None:
     trial.add(number, answer={"text": text}, fingerprint=None, seconds=2.0, **FACTS)
 
 
-def recorded(path: Path, *answers: tuple[str, str]) -> Path:
+def recorded(path: Path, *ended: tuple[str, str]) -> Path:
     """The record of a trial whose calls are one message each, with its answer."""
     trial = RecordedTrial(path=path)
-    for question, answer in answers:
+    for question, answer in ended:
         number, _ = trial.ask(asked(question))
         end(trial, number, answer)
     return path
@@ -120,6 +122,72 @@ def test_what_an_answer_of_the_trial_has_is_not_hidden(tmp_path: Path) -> None:
     assert texts_of(trial, "it took 0.7 s", "it took 0.51 s", "took 0.7 s") == ["", "0.51 s is long", "x"]
 
 
+def user(text: str) -> dict[str, Any]:
+    return {"messages": [{"role": "user", "content": text}]}
+
+
+def tool(text: str, id: str = "x") -> dict[str, Any]:
+    return {"messages": [{"role": "tool", "tool_call_id": id, "content": text}]}
+
+
+@pytest.mark.parametrize(
+    ("before", "now", "words"),
+    [
+        (user("a"), user("b"), "message 1 (user): 'a' -> 'b'"),
+        (user("a"), {**user("a"), "temperature": 0}, "temperature: '' -> 'temperature: 0'"),
+        ({**user("a"), "temperature": 1}, user("a"), "temperature: 'temperature: 1' -> ''"),
+        (user("a"), {"messages": user("a")["messages"] * 2}, "message 2 (user): '' -> 'a'"),
+        ({"messages": user("a")["messages"] * 2}, user("a"), "no equal request is left"),
+        (user("a\nb\nc"), user("a\nB\nc"), "message 1 (user): 'b' -> 'B'"),
+        (tool("one"), tool("two", id="y"), "message 1 (tool): 'one' -> 'two'"),
+        (
+            user(f"{'long ' * 50}one"), user(f"{'long ' * 50}two"),
+            "message 1 (user): '…long long long long long long one' -> '…long long long long long long two'",
+        ),
+    ],
+)  # fmt: skip
+def test_of_a_request_that_is_not_recorded_the_part_that_differs_first_is_told(
+    tmp_path: Path, before: dict[str, Any], now: dict[str, Any], words: str
+) -> None:
+    source = RecordedTrial(path=tmp_path / "source")
+    end(source, source.ask(list(parts_of(COMMON, before)))[0], "1")
+    trial = RecordedTrial.open(tmp_path / "own", source.path)
+    assert trial.ask(list(parts_of(COMMON, now))) == (1, None)
+    assert read_answers(trial.path).calls[1].differs == words
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ('{"part": "x", "after": "y", "name": "n", "value": 1}', ":2: not a line of a record"),
+        ('{"call": 1, "asked": "nothing"}', ":2: not a line of a record"),
+        ("[]", ":2: not a line of a record"),
+        ('{"format": 99}', "has format 99, and this pytest-super reads up to 1"),
+    ],
+    ids=["part", "request", "list", "format"],
+)  # fmt: skip
+def test_a_record_that_cannot_be_read_is_an_error_with_its_place(
+    tmp_path: Path, line: str, message: str
+) -> None:
+    recorded(tmp_path / "source", ("q", "1"))
+    lines = (tmp_path / "source").read_text().splitlines(keepends=True)
+    (tmp_path / "source").write_text("".join([lines[0], f"{line}\n", *lines[1:]]))
+    with pytest.raises(SuperError, match=message):
+        RecordedTrial.open(tmp_path / "own", tmp_path / "source")
+
+
+def test_a_record_that_is_too_large_is_not_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(answers, "MOST_MIB", 0)
+    with pytest.raises(SuperError, match="is larger than 0 MiB"):
+        RecordedTrial.open(tmp_path / "own", recorded(tmp_path / "source", ("q", "1")))
+
+
+def test_a_line_that_was_cut_is_left_out(tmp_path: Path) -> None:
+    source = recorded(tmp_path / "source", ("q", "1"), ("r", "2"))
+    source.write_bytes(source.read_bytes()[:-20])
+    assert texts_of(RecordedTrial.open(tmp_path / "own", source), "q", "r") == ["1", ""]
+
+
 def test_a_record_whose_parts_are_not_what_their_ids_say_is_damaged(tmp_path: Path) -> None:
     source = recorded(tmp_path / "source", ("how much?", "1"), ("how many?", "2"))
     assert texts_of(RecordedTrial.open(tmp_path / "own", source), "how many?") == ["2"]
@@ -145,11 +213,11 @@ def test_each_part_is_stored_once_and_each_request_is_found_again(
     trial = RecordedTrial(path=path)
     for said in requests:
         trial.ask(asked(*said))
-    answers = read_answers(path)
-    found = [[each["content"] for each in answers.asked(number)["messages"]] for number in answers.calls]
+    written = read_answers(path)
+    found = [[each["content"] for each in written.asked(number)["messages"]] for number in written.calls]
     assert found == requests
     beginnings = {tuple(said[:length]) for said in requests for length in range(1, len(said) + 1)}
-    assert len(answers.parts) == 1 + len(beginnings)
+    assert len(written.parts) == 1 + len(beginnings)
 
 
 def test_a_run_of_many_trials_keeps_few_of_them_in_memory(tmp_path: Path) -> None:

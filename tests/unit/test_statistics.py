@@ -56,13 +56,6 @@ def test_the_best_and_the_worst_of_k_are_means_over_all_choices(found: list[floa
     assert worst_of(found, k) == pytest.approx(fmean(map(min, chosen)))
 
 
-def test_of_solved_trials_they_are_pass_at_k_and_pass_hat_k() -> None:
-    # 1 - C(n - c, k) / C(n, k), and C(c, k) / C(n, k), with c of n solved.
-    assert best_of([1, 0, 0, 0, 0], 3) == pytest.approx(0.6)
-    assert best_of([1, 1, 0, 0, 0], 3) == pytest.approx(0.9)
-    assert worst_of([1, 1, 1, 0], 2) == pytest.approx(0.5)
-
-
 # Differences on the same tasks
 
 
@@ -252,9 +245,7 @@ def test_the_number_of_further_epochs_decides() -> None:
     assert more is not None
     longer = many(baseline=[0.0, 1.0] * 5, candidate=[0.0, 1.0] * (1 + (more + 1) // 2), tasks=45)
     assert verdict(difference(longer), 0.10) == PASS
-
-
-def test_some_margins_cannot_be_decided_with_this_baseline() -> None:
+    # Some margins cannot be decided with a baseline.
     assert epochs_to_decide(many(baseline=[0.0, 1.0], candidate=[0.0, 1.0], tasks=6), 0.02) is None
 
 
@@ -308,9 +299,6 @@ def test_the_bounds_of_five_looks_are_the_published_ones() -> None:
     # doi 10.1016/s0197-2456(00)00057-x.
     found = [ndtri(one) for one in confidences([0.2, 0.4, 0.6, 0.8, 1.0], 0.975)]
     assert found == pytest.approx([4.8769, 3.3569, 2.6803, 2.2898, 2.0310], abs=2e-4)
-
-
-def test_a_single_look_needs_no_more_than_the_level() -> None:
     assert confidences([1.0], 0.95) == pytest.approx([0.95])
 
 

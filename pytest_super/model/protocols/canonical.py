@@ -10,11 +10,14 @@ import hashlib
 import json
 import re
 from collections.abc import Iterable, Iterator
+from itertools import takewhile, zip_longest
 from typing import Any, NamedTuple
 
-from pytest_super.json_values import loaded
+from pytest_super.json_values import loaded, objects
 from pytest_super.model.protocols.folds import ANYWHERE, FOLDS, OF_SYSTEM, Fold, fold
 from pytest_super.model.protocols.protocol import Request, WireProtocol
+from pytest_super.store.answers import AskedPart
+from pytest_super.words import shortened
 
 # A seed chooses one of the answers; it does not change which ones are likely.
 NOT_ASKED_NAMES = """
@@ -33,6 +36,8 @@ DATA_NAMES = """
     responseSchema responseJsonSchema
 """
 DATA = frozenset(DATA_NAMES.split())
+# Of a line that has changed, and how many of them are those before the change.
+LINE_LIMIT, BEFORE_CHANGE = 100, 30
 # Hexadecimal digits of an id. It tells apart the parts of one trial.
 ID_LENGTH = 16
 
@@ -67,9 +72,47 @@ def with_ids(values: Iterable[tuple[str, Any, int]]) -> Iterator[Part]:
         yield Part(id, name, value, item, numbered.hidden)
 
 
-def asked_value(name: str, value: Any, item: int) -> Any:
-    """What a single part asks."""
-    return Numbered().part(name, value, item)
+def asked_lines(part: Part | AskedPart) -> list[str]:
+    """The lines of a single part, without what is not compared."""
+    asked = Numbered().part(part.name, part.value, part.item)
+    return text_lines(asked) if part.item else list(lines_of(asked, part.name))
+
+
+def place_of(part: Part | AskedPart) -> str:
+    """The field, or the item of the conversation, such as `message 7 (tool)`."""
+    return f"message {part.item} ({kind_of(part.value)})" if part.item else part.name
+
+
+def kind_of(item: Any) -> str:
+    """What an item of a conversation is: a role, or the type where that says more."""
+    if not isinstance(item, dict):
+        return "text"
+    for each in (item, *objects(item.get("content"))):
+        kind = each.get("type")
+        if isinstance(kind, str) and kind not in ("message", "text", "input_text", "output_text"):
+            return kind
+    return str(item.get("role", "item"))
+
+
+def text_lines(item: Any) -> list[str]:
+    """The lines of an item of a conversation, whose place has its role."""
+    if isinstance(item, dict):
+        item = {name: value for name, value in item.items() if name != "role"}
+    return list(lines_of(item))
+
+
+def lines_of(value: Any, name: str = "") -> Iterator[str]:
+    """The lines of all texts in a JSON value. Short texts and figures have the name of their field."""
+    if isinstance(value, dict):
+        for each in value:
+            yield from lines_of(value[each], each)
+    elif isinstance(value, list):
+        for each in value:
+            yield from lines_of(each, name)
+    elif isinstance(value, str) and (name in ("", "content", "text", "output") or "\n" in value):
+        yield from value.splitlines()
+    else:
+        yield f"{name}: {value}" if isinstance(value, str) else f"{name}: {json.dumps(value)}"
 
 
 def named_values(protocol: WireProtocol, request: Request) -> Iterator[tuple[str, Any, int]]:
@@ -83,6 +126,17 @@ def named_values(protocol: WireProtocol, request: Request) -> Iterator[tuple[str
         return
     for number, value in enumerate(conversation, 1):
         yield protocol.conversation, value, number
+
+
+def changed_line(before: Iterable[str], now: Iterable[str]) -> str:
+    """The first line that differs, as `'before' -> 'now'`; "" if all are equal."""
+    for pair in zip_longest(before, now, fillvalue=""):
+        if pair[0] != pair[1]:
+            equal = takewhile(lambda two: two[0] == two[1], zip(*pair, strict=False))
+            start = max(0, len(list(equal)) - BEFORE_CHANGE)
+            cut = [f"…{line[start:]}" if start and line else line for line in pair]
+            return " -> ".join(repr(shortened(line, LINE_LIMIT)) for line in cut)
+    return ""
 
 
 class Numbered:

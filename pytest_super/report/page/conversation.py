@@ -7,8 +7,8 @@ from typing import Any
 
 from pytest_super.errors import SuperError
 from pytest_super.metrics.numbers import is_number
+from pytest_super.model.protocols.canonical import lines_of, place_of, text_lines
 from pytest_super.model.protocols.registry import PROTOCOLS
-from pytest_super.model.request_difference import lines_of, place_of
 from pytest_super.report.page.stored import ShownTrial, own_path
 from pytest_super.report.page.texts import Text, level_of, text_of
 from pytest_super.store.answers import FILE, RecordedCall, TrialAnswers, read_answers
@@ -73,9 +73,7 @@ def said(answer: Any, request: dict[str, Any]) -> Any:
 
 def text_in(value: Any) -> str:
     """All texts of a message, whose label has its role."""
-    if isinstance(value, dict):
-        value = {name: each for name, each in value.items() if name != "role"}
-    return "\n".join(lines_of(value))
+    return "\n".join(text_lines(value))
 
 
 def facts_of(call: RecordedCall) -> str:

@@ -6,8 +6,8 @@ from collections.abc import Iterator, Sequence
 from itertools import zip_longest
 from pathlib import Path
 
+from pytest_super.model.protocols.canonical import changed_line
 from pytest_super.model.protocols.folds import fold
-from pytest_super.model.request_difference import RequestDifference, without_equal
 from pytest_super.store.results import TrialResult
 from pytest_super.store.trajectory import Step, read_trajectory
 from pytest_super.words import counted, one_line
@@ -25,10 +25,8 @@ def replayed_otherwise(recorded: Sequence[Step], replayed: Sequence[Step]) -> st
     """The first step that is not as recorded, and how it differs; "" if all are."""
     for before, now in zip_longest(recorded, replayed[: len(recorded)]):
         knows_files = now is None or None not in (before.files, now.files)
-        was, is_ = compared_lines(before, knows_files), compared_lines(now, knows_files)
-        if was != is_:
-            was, is_ = without_equal(was, is_)
-            return str(RequestDifference(place=f"step {before.number}", before=was, now=is_))
+        if changed := changed_line(compared_lines(before, knows_files), compared_lines(now, knows_files)):
+            return f"step {before.number}: {changed}"
     return ""
 
 
