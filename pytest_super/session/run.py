@@ -16,6 +16,7 @@ from pytest_super.kernel.providers.registry import AUTO, Choice, choose_provider
 from pytest_super.model.settings import ModelSettings
 from pytest_super.session.comparability import subject_of
 from pytest_super.session.settings import Settings
+from pytest_super.store.json_lines import UNREADABLE
 from pytest_super.store.results import FORMAT, read_results
 from pytest_super.store.run_folder import new_run_id
 from pytest_super.store.stored_runs import find_run
@@ -185,10 +186,10 @@ def offers(config: pytest.Config, *names: str) -> bool:
 def seconds_of_latest(directory: Path) -> dict[str, float]:
     try:
         results = read_results(directory / "runs" / "latest")
+        return {result.id: result.wall_seconds for result in results if not result.is_error}
     # Only the order of the tasks depends on this, so a damaged or older run is ignored.
-    except (OSError, ValueError, TypeError, RecursionError):
+    except UNREADABLE:
         return {}
-    return {result.id: result.wall_seconds for result in results if not result.is_error}
 
 
 def facts_of(config: pytest.Config, run: Run) -> dict[str, Any]:

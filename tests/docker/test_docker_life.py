@@ -5,14 +5,12 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from pytest_super.errors import InfrastructureError, UnsupportedError
-from pytest_super.kernel.providers.docker import start_slots
 from pytest_super.kernel.providers.docker.engine import connect
 from pytest_super.kernel.providers.docker.sweep import LEASE, deadline_of, remove, sweep
 from pytest_super.kernel.providers.sandbox_folder import owner_label
@@ -89,26 +87,6 @@ def test_more_gpus_or_cpus_than_there_are_is_refused(make_sandbox: MakeSandbox, 
     if "nvidia" not in engine.info()["Runtimes"]:
         with pytest.raises(UnsupportedError, match="GPUs"):
             make_sandbox(IDLE, SandboxSpec(gpus=1)).open()
-
-
-def test_a_container_is_not_even_created_before_it_has_a_start_slot(
-    make_sandbox: MakeSandbox, engine: APIClient, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
-    monkeypatch.setattr(start_slots, "SLOTS", 1)
-    sandbox = make_sandbox(IDLE)
-
-    def look(_: float) -> None:
-        assert not containers(engine, sandbox._token)
-        raise InfrastructureError("it waits")
-
-    monkeypatch.setattr(start_slots, "sleep", look)
-    with start_slots.start_slot(), pytest.raises(InfrastructureError, match="it waits"):
-        sandbox.open()
-    # Its own slot is free again as soon as it has started.
-    sandbox.open()
-    with start_slots.start_slot():
-        pass
 
 
 # What stays

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import io
 import json
 import os
 import shutil
 import subprocess
 import xml.etree.ElementTree as ET
-from contextlib import chdir, redirect_stderr, redirect_stdout
 from fnmatch import fnmatch
 from pathlib import Path
 

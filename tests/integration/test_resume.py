@@ -355,7 +355,9 @@ def test_a_result_of_wrong_types_is_one_message(project: pytest.Pytester) -> Non
         # The folder of a run that has not begun is none of a run.
         assert latest(project) == damaged
     # No line of an earlier run ends a later one.
-    path.write_text("\n".join([first, *others, "[]", "5", "[" * 100_000, ""]))
+    path.write_text(
+        "\n".join([first, *others, "[]", "5", "[" * 100_000, json.dumps({**json.loads(first), "id": []}), ""])
+    )
     again, _ = run(project)
     assert again.returncode == pytest.ExitCode.TESTS_FAILED
     assert "INTERNALERROR" not in again.stdout + again.stderr

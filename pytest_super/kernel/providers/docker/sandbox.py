@@ -34,7 +34,6 @@ from pytest_super.kernel.providers.docker.engine import (
 from pytest_super.kernel.providers.docker.image import software_of_image
 from pytest_super.kernel.providers.docker.image.agent import image_for, version_in
 from pytest_super.kernel.providers.docker.saved_files import command_after, put_changes, save_changes
-from pytest_super.kernel.providers.docker.start_slots import start_slot
 from pytest_super.kernel.providers.docker.sweep import LABEL, container_name, remove
 from pytest_super.kernel.sandbox import (
     DEFAULT_DISK,
@@ -104,9 +103,8 @@ class DockerSandbox:
             raise UnsupportedError("the task needs GPUs, and the engine has no runtime for them")
         try:
             api = connect()
-            with start_slot():
-                self._create(api)
-                return self._start(api)
+            self._create(api)
+            return self._start(api)
         except BaseException:
             # Also after Ctrl-C: a container that was never started does not end with its input.
             self.close()
