@@ -1,7 +1,5 @@
 """The command line `pytest-super`, for everything that is not a test run."""
 
-from __future__ import annotations
-
 import argparse
 import os
 import sys

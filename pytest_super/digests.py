@@ -1,7 +1,5 @@
 """Digests of JSON values and of folders: equal for equal content, wherever it lies."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import os

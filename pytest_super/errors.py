@@ -1,7 +1,5 @@
 """The exceptions that users of the package meet."""
 
-from __future__ import annotations
-
 
 class SuperError(Exception):
     """Base of our errors. Its text is a message for a person: what is wrong, where, what to do."""

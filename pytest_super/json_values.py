@@ -1,7 +1,5 @@
 """Helpers for JSON values of any depth and origin."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator
 from math import isfinite

@@ -1,7 +1,5 @@
 """Adds the options to pytest, and reads their values: from the command line, the ini file or the defaults."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Reads files of users and of runs: regular ones alone, because a pipe waits and a device has no end."""
 
-from __future__ import annotations
-
 import errno
 import os
 import stat

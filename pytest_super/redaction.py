@@ -1,7 +1,5 @@
 """Secrets: which variables and parameters contain one, and messages without their values."""
 
-from __future__ import annotations
-
 import os
 import re
 from collections.abc import Iterable, Iterator, Mapping

@@ -1,7 +1,5 @@
 """Test doubles for agents and conftests: a manual clock, a kernel without a process, a scripted model."""
 
-from __future__ import annotations
-
 import ast
 import contextlib
 import errno

@@ -1,7 +1,5 @@
 """For all tests. Any pytest that starts in the project reads it: it imports nothing that only tests need."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

@@ -5,8 +5,6 @@
 On the way it looks around and uses the agent's tools.
 """
 
-from __future__ import annotations
-
 import ast
 import json
 import re

@@ -1,7 +1,5 @@
 """A task in the form of Harbor, written by hand, for tests."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 SETTINGS = """\

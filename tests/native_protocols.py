@@ -7,8 +7,6 @@ Written down from their documentation.
 apart; `items` are more items of a response.
 """
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Callable, Iterator

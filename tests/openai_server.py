@@ -10,8 +10,6 @@ An answer is a text, a Fault, or a mapping like those in a script of `--super-mo
 and the error's fields.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import re

@@ -1,7 +1,5 @@
 """How many examples property tests take: few, or many with `HYPOTHESIS_PROFILE=thorough`."""
 
-from __future__ import annotations
-
 import os
 
 import hypothesis

@@ -1,7 +1,5 @@
 """The gateway as a worker on another machine has it, over a connection of execnet within this process."""
 
-from __future__ import annotations
-
 import os
 from typing import Any
 

@@ -3,8 +3,6 @@
 `python -m tests.result_table` writes it anew.
 """
 
-from __future__ import annotations
-
 import ast
 import inspect
 import re

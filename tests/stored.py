@@ -1,7 +1,5 @@
 """Runs on disk as a session stores them, made without one."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Sequence
 from pathlib import Path

@@ -1,7 +1,5 @@
 """A pseudo-terminal, and the screen that it would show."""
 
-from __future__ import annotations
-
 import fcntl
 import os
 import pty

@@ -3,8 +3,6 @@
 Section 4.1 and appendix C of the paper.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from pytest_super.agents.asking import INVALID

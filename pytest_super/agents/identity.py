@@ -1,7 +1,5 @@
 """What an agent is made of, so that a change of it is noticed: its code and data files, or its command."""
 
-from __future__ import annotations
-
 import ast
 import importlib
 import importlib.util

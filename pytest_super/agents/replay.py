@@ -1,7 +1,5 @@
 """The agent `replay`: repeats the steps of a stored trajectory in a fresh kernel."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from functools import partial
 from pathlib import Path

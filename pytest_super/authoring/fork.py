@@ -1,7 +1,5 @@
 """What a fork begins with: a stored trial up to a step, written as a run whose answers are given again."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Writes a first task of a paper: runs its commands, and states what they execute and yield."""
 
-from __future__ import annotations
-
 import os
 import tempfile
 from argparse import Namespace

@@ -1,7 +1,5 @@
 """What a first task of a paper can contain: functions, results with tolerances, and what to redact."""
 
-from __future__ import annotations
-
 import posixpath
 import re
 from collections.abc import Iterator, Sequence

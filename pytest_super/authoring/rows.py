@@ -1,7 +1,5 @@
 """The rows of a JSON Lines file, each with its line number."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any, NamedTuple

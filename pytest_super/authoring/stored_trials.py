@@ -1,7 +1,5 @@
 """The trials of a stored run by their names, and their tasks as far as these have not changed."""
 
-from __future__ import annotations
-
 from collections.abc import Collection, Mapping
 from pathlib import Path
 

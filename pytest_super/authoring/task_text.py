@@ -1,7 +1,5 @@
 """The text of a task file that we make, checked as the loader checks it."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

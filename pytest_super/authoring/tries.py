@@ -1,7 +1,5 @@
 """Runs of pytest by commands: of gold, and with a plugin that makes their agents from a command's data."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

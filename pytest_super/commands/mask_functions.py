@@ -1,7 +1,5 @@
 """`pytest-super mask FOLDER --target …`: replace the bodies of functions in Python files by stubs."""
 
-from __future__ import annotations
-
 from argparse import ArgumentParser, Namespace
 from pathlib import Path
 from typing import Any

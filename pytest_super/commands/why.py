@@ -1,7 +1,5 @@
 """`pytest-super why`: the steps at which trials lost their tasks, or the bodies that are wrong."""
 
-from __future__ import annotations
-
 import shutil
 from argparse import ArgumentParser, Namespace
 

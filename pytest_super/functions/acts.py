@@ -3,8 +3,6 @@
 And the constants in it. All of it is read from the syntax tree, without running anything.
 """
 
-from __future__ import annotations
-
 import ast
 from collections.abc import Iterable, Iterator
 from contextlib import suppress

@@ -1,7 +1,5 @@
 """What a changed file has besides the bodies of some functions: what only defines can be taken over."""
 
-from __future__ import annotations
-
 import ast
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence

@@ -3,8 +3,6 @@
 Python's parser takes up to a thousand times the memory of a file, and a codec of the file's choice any time.
 """
 
-from __future__ import annotations
-
 import json
 import resource
 import subprocess

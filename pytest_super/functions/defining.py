@@ -1,7 +1,5 @@
 """Statements that only define: executing one calls nothing but some functions that only compute."""
 
-from __future__ import annotations
-
 import ast
 import builtins
 import symtable

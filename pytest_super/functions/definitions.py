@@ -1,7 +1,5 @@
 """The functions of a file by their qualified names."""
 
-from __future__ import annotations
-
 import ast
 from collections import Counter
 from collections.abc import Iterator, Sequence

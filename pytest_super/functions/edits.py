@@ -1,7 +1,5 @@
 """Edits of a file's whole lines, which change no other byte, and the check that they change nothing else."""
 
-from __future__ import annotations
-
 import ast
 import textwrap
 from collections.abc import Iterable, Mapping, Sequence

@@ -4,8 +4,6 @@ Copies of the code, old versions of files, and lines of the bodies in other text
 published tasks with masked functions.
 """
 
-from __future__ import annotations
-
 import json
 import re
 from collections import Counter

@@ -1,7 +1,5 @@
 """Names of targets: what they say before any file is read."""
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from pathlib import PurePosixPath

@@ -1,7 +1,5 @@
 """Where the parts of a function, and marked regions of its lines, are in its file's text."""
 
-from __future__ import annotations
-
 import ast
 import io
 import re

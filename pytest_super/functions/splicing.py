@@ -2,8 +2,6 @@
 their own ones with probes, which tell that they were executed.
 """
 
-from __future__ import annotations
-
 import ast
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple

@@ -1,7 +1,5 @@
 """The stub of a masked function: what it does instead of the body, and the edit that puts it in place."""
 
-from __future__ import annotations
-
 import ast
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Literal, TypeAlias

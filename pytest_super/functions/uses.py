@@ -4,8 +4,6 @@ A function uses another if its body has the other's bare name, whatever stands b
 of different classes count as one, and calls by `model(x)` or `getattr` are not seen.
 """
 
-from __future__ import annotations
-
 import ast
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence

@@ -1,7 +1,5 @@
 """What decides a run: its gates, its baseline, its errors. Everything else reads the verdict."""
 
-from __future__ import annotations
-
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Protocol

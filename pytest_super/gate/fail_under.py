@@ -1,7 +1,5 @@
 """The gate `--super-fail-under`: a bound for a figure of the run."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """The figures of a run, computed from its results: means over tasks, and what a gate can bound."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial

@@ -1,7 +1,5 @@
 """The gate `--super-must-solve`: the tasks that a file names must be solved."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path

@@ -5,8 +5,6 @@ baseline when the comparison has a verdict. Asked within an epoch, they would se
 soon.
 """
 
-from __future__ import annotations
-
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
 from math import inf

@@ -1,7 +1,5 @@
 """The Python files that are graded and that the agent has changed, read next to their originals."""
 
-from __future__ import annotations
-
 import tarfile
 from collections.abc import Iterable, Mapping
 from itertools import islice

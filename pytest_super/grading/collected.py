@@ -1,7 +1,5 @@
 """What comes out of the agent's sandbox: files, as bytes, in an archive that is stored with the trial."""
 
-from __future__ import annotations
-
 import errno
 import hashlib
 import io

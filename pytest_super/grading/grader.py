@@ -1,7 +1,5 @@
 """Runs the grader of a task in a sandbox of its own, or in the agent's."""
 
-from __future__ import annotations
-
 import os
 import re
 import shlex

@@ -1,7 +1,5 @@
 """The testcases of a JUnit XML file, parsed piece by piece, so that only these take memory."""
 
-from __future__ import annotations
-
 from typing import NamedTuple
 from xml.parsers import expat
 

@@ -4,8 +4,6 @@ No sandbox of an agent ever has a masked function's original: not before the pre
 compile what is there, and not in a snapshot, which all items of a paper share.
 """
 
-from __future__ import annotations
-
 import os
 import tarfile
 import tempfile

@@ -1,7 +1,5 @@
 """Signs in Python code that was graded, and in the agent's own files."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator
 from pathlib import PurePosixPath
 

@@ -1,7 +1,5 @@
 """Signs in files that decide what later commands and imports do, which the agent has made or changed."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 

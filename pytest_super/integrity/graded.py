@@ -1,7 +1,5 @@
 """Signs in how the trial was graded: what the grader could not see, and what it says against the agent."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from pytest_super.integrity.look import LEFT, Look, Seen, Traces

@@ -1,7 +1,5 @@
 """The kinds of signs, and those of a trial. To add one: write a `Look` in a file of this folder."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from itertools import islice
 

@@ -1,7 +1,5 @@
 """Signs in what ran: landmarks that the agent printed itself, a changed script, malformed messages."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Iterator
 from pathlib import PurePosixPath

@@ -1,7 +1,5 @@
 """The result of one cell: its outcome, its output, its time."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any

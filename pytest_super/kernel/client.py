@@ -1,7 +1,5 @@
 """The stateful kernel of a trial, as the host uses it."""
 
-from __future__ import annotations
-
 import json
 import time
 from base64 import b64decode

@@ -3,8 +3,6 @@
 This keeps the command line in `ps` short, and the kernel starts before most of the source is compiled.
 """
 
-from __future__ import annotations
-
 from functools import cache
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """The host's side of file requests to a sandbox: one at a time, with answers of bounded size."""
 
-from __future__ import annotations
-
 import errno
 import os
 import queue

@@ -1,7 +1,5 @@
 """The files of a sandbox, as the host uses them: of any name and size, independent of the kernel."""
 
-from __future__ import annotations
-
 import os
 import tarfile
 from collections.abc import Callable, Iterator

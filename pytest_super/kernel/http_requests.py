@@ -3,8 +3,6 @@
 Code inside can replace the bridge. A message that breaks the protocol of a request ends that request.
 """
 
-from __future__ import annotations
-
 import queue
 import secrets
 import threading

@@ -5,8 +5,6 @@ counts. Of a message that would be shown, a note is shown instead. Code inside c
 nothing that arrives is known to come from it.
 """
 
-from __future__ import annotations
-
 import hmac
 import threading
 from collections import Counter

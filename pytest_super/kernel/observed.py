@@ -1,7 +1,5 @@
 """The processes that a sandbox has reported: what ran, from when to when, and how it ended."""
 
-from __future__ import annotations
-
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field

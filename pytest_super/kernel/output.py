@@ -1,7 +1,5 @@
 """The output of a cell: Jupyter messages merged into nbformat outputs of bounded size, and as plain text."""
 
-from __future__ import annotations
-
 from collections import deque
 from collections.abc import MutableSequence
 from typing import Any

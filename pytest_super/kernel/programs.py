@@ -1,7 +1,5 @@
 """Programs that a sandbox's bridge runs, one at a time, without its kernel: the host's side."""
 
-from __future__ import annotations
-
 import codecs
 import json
 import threading

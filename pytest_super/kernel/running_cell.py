@@ -1,7 +1,5 @@
 """One cell from its request to its end, as the kernel's messages report it, and where its output goes."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

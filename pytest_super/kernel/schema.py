@@ -1,7 +1,5 @@
 """The schema of what a sandbox sends: control frames, answers about files, and Jupyter messages."""
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 from pytest_super.kernel.inside import frames

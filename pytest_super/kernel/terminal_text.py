@@ -7,8 +7,6 @@ No library does this: pyte has a screen of fixed size, breaks lines at its width
 every character.
 """
 
-from __future__ import annotations
-
 import re
 
 # The grammar of escape sequences, as parts of regular expressions for what follows `\x1b`.

@@ -1,7 +1,5 @@
 """The types of values that a sandbox sends: each returns a value within its bounds, or raises Misfit."""
 
-from __future__ import annotations
-
 import json
 import math
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """What a wrong submission has in place of the gold answer's values, in a text of bounded size."""
 
-from __future__ import annotations
-
 import json
 
 from pytest_super.metrics.accuracy import judged

@@ -1,7 +1,5 @@
 """The values of an answer that are distinctive enough to be looked for in texts, and how they are found."""
 
-from __future__ import annotations
-
 import math
 import re
 from collections.abc import Iterator, Sequence

@@ -1,7 +1,5 @@
 """What a trial leaves behind, from which its metrics are computed."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any

@@ -1,7 +1,5 @@
 """The values of an answer, with their places."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from functools import reduce
 from typing import Any, TypeAlias

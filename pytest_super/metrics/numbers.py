@@ -1,7 +1,5 @@
 """Numbers of answers and results, compared as the decimals that they are written as."""
 
-from __future__ import annotations
-
 import sys
 from fractions import Fraction
 from typing import Any, TypeGuard

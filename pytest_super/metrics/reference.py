@@ -6,8 +6,6 @@ the agent was shown; an entrypoint is executed if its file name occurs in a step
 pre-executed steps are credited.
 """
 
-from __future__ import annotations
-
 import json
 import posixpath
 import re

@@ -1,7 +1,5 @@
 """Submitted: whether the agent submitted an answer, right or wrong."""
 
-from __future__ import annotations
-
 from operator import attrgetter
 
 from pytest_super.metrics.metric import Metric

@@ -1,7 +1,5 @@
 """Makes the calls of all trials in the gateway: limits, retries, booking and recording around a provider."""
 
-from __future__ import annotations
-
 import asyncio
 from collections import defaultdict
 from collections.abc import Callable, Coroutine

@@ -4,8 +4,6 @@ litellm raises different exceptions for the same failure, by provider and by ver
 read: the HTTP client's own exception, with the provider's response, or Python's.
 """
 
-from __future__ import annotations
-
 import json
 import re
 import ssl

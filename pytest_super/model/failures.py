@@ -6,8 +6,6 @@ Only the HTTP status, the provider's codes and the classes of exceptions decide.
 not: they change with every version, and they can quote the prompt, which an agent or a sandbox wrote.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Set
 from contextlib import contextmanager
 from enum import StrEnum

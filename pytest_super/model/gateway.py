@@ -5,8 +5,6 @@ input. It ends when nobody needs it any more: the process that started it keeps 
 every client keeps a connection open.
 """
 
-from __future__ import annotations
-
 import asyncio
 import hmac
 import json

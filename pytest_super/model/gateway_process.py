@@ -1,7 +1,5 @@
 """The gateway's process as its clients see it: the first starts it, and any client restarts it."""
 
-from __future__ import annotations
-
 import fcntl
 import os
 import signal

@@ -3,8 +3,6 @@
 litellm is used in no other module, and only by what it documents, so that another version changes nothing.
 """
 
-from __future__ import annotations
-
 import asyncio
 import gc
 import json

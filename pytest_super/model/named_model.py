@@ -1,7 +1,5 @@
 """The run's model, by the name that litellm knows: asked over our own HTTP, or through litellm."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping
 from contextlib import suppress

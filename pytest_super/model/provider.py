@@ -1,7 +1,5 @@
 """The interface behind the gateway's calls, which litellm and scripts implement."""
 
-from __future__ import annotations
-
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any, Protocol

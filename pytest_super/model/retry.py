@@ -1,7 +1,5 @@
 """When models are called: how many calls run at once, and which failures are retried after which pauses."""
 
-from __future__ import annotations
-
 import asyncio
 import random
 from collections.abc import AsyncIterator, Awaitable, Callable

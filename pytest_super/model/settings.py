@@ -1,7 +1,5 @@
 """Which model a run asks, and how; and which trial asks it, under which limits."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any
 

@@ -1,7 +1,5 @@
 """What a call can use before it is made, and what it costs by litellm's table of prices and by the user's."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Iterable, Mapping

@@ -10,8 +10,6 @@ The answer is lines of JSON objects. Any line is a sign of life:
     {"last": …}    the `error`, or what the request asks for
 """
 
-from __future__ import annotations
-
 import json
 import socket
 import struct

@@ -5,8 +5,6 @@ Docker Desktop. The docstrings of `Portable` say what that side lacks.
 The code in kernel/inside cannot use this package, because it runs alone in the sandbox.
 """
 
-from __future__ import annotations
-
 import os
 import signal
 import sys

@@ -1,7 +1,5 @@
 """The host's operating system by prctl and /proc."""
 
-from __future__ import annotations
-
 import os
 import signal
 

@@ -1,7 +1,5 @@
 """The host's operating system by `ps`, for any Unix, mainly macOS."""
 
-from __future__ import annotations
-
 import os
 import sys
 

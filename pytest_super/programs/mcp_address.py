@@ -1,7 +1,5 @@
 """The address at which a program on the host can act in its trial by the Model Context Protocol."""
 
-from __future__ import annotations
-
 import os
 import select
 import socket

@@ -1,7 +1,5 @@
 """Where the trials of a run with recorded answers first asked what is not recorded."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 

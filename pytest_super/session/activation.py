@@ -1,7 +1,5 @@
 """Turns a pytest session into a run, after all checks that are possible before money is spent."""
 
-from __future__ import annotations
-
 import os
 from functools import partial
 

@@ -1,7 +1,5 @@
 """Whether trials can be compared: digests of what must be equal, of what is tried, of how it is scored."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path

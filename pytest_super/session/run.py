@@ -1,7 +1,5 @@
 """The run: one pytest session with its settings, its sandbox provider and its results folder."""
 
-from __future__ import annotations
-
 import secrets
 from dataclasses import dataclass, field, fields, replace
 from importlib.metadata import version

@@ -1,7 +1,5 @@
 """The values of options and ini values, checked once before anything runs."""
 
-from __future__ import annotations
-
 import os
 import stat
 from collections.abc import Callable

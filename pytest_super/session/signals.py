@@ -1,7 +1,5 @@
 """How processes end: after a signal they clean up first, an orphaned worker exits at once."""
 
-from __future__ import annotations
-
 import signal
 import threading
 from contextlib import suppress

@@ -1,7 +1,5 @@
 """Runs in a kernel and reports facts about that kernel. Sent as source text; needs Python 3.8 or newer."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import os

@@ -3,8 +3,6 @@
 They are named by everything that their files depend on.
 """
 
-from __future__ import annotations
-
 import fcntl
 import json
 import time

@@ -1,7 +1,5 @@
 """Unpacks archives of research code without letting them write outside their folder."""
 
-from __future__ import annotations
-
 import lzma
 import tarfile
 import zipfile

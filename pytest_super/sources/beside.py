@@ -1,7 +1,5 @@
 """A repository in a folder next to its task file."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from pytest_super.errors import TaskFileError

@@ -1,7 +1,5 @@
 """Provides one commit of a git repository as a folder."""
 
-from __future__ import annotations
-
 import os
 import posixpath
 import re

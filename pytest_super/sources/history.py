@@ -1,7 +1,5 @@
 """The history of a git repository: the versions of its files on all branches and tags, and its messages."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager

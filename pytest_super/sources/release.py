@@ -4,8 +4,6 @@ We have our own client, because only two GETs are needed: the libraries (unearth
 dependencies, save few lines, and do not read pip's configuration either.
 """
 
-from __future__ import annotations
-
 import hashlib
 import re
 from contextlib import suppress

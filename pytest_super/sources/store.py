@@ -1,7 +1,5 @@
 """The cache of sources. Each entry is completed in a temporary folder and then moved into place."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import tempfile

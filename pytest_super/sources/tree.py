@@ -1,7 +1,5 @@
 """Reads the files of an untrusted repository: regular files only, up to a limit, without following links."""
 
-from __future__ import annotations
-
 import codecs
 import os
 import re

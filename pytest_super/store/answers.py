@@ -3,8 +3,6 @@
 A request is stored as its parts, each once, with the part before it; its last part names the request.
 """
 
-from __future__ import annotations
-
 import json
 import zipfile
 import zlib

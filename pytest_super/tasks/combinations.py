@@ -1,7 +1,5 @@
 """The items of a paper: its functions, masked in combinations of n."""
 
-from __future__ import annotations
-
 import random
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator

@@ -1,7 +1,5 @@
 """The types of a task file's fields: sizes, regexes, relative paths and task ids, each with its check."""
 
-from __future__ import annotations
-
 import re
 import warnings
 from math import prod

@@ -1,7 +1,5 @@
 """A paper of the set functions: its text, functions that can be masked, experiments that need them."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from pathlib import PurePosixPath
 from typing import Annotated, Any, Literal, Self

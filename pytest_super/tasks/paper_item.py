@@ -1,7 +1,5 @@
 """The item of a paper: what is tried, graded and scored when some of the paper's functions are masked."""
 
-from __future__ import annotations
-
 from pydantic import Field
 
 from pytest_super.tasks.paper import files_of

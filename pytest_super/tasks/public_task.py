@@ -1,7 +1,5 @@
 """The public part of a task, and what an agent is told about an item of a paper."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """What a task requires of its sandbox."""
 
-from __future__ import annotations
-
 from typing import Annotated
 
 from pydantic import Field

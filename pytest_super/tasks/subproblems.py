@@ -4,8 +4,6 @@ Only the stated cells count. No code is read here, so loading a task file costs 
 solution, and a task is the same on every machine.
 """
 
-from __future__ import annotations
-
 from collections.abc import Collection, Iterator, Sequence
 from typing import Any, NamedTuple
 

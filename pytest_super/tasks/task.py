@@ -3,8 +3,6 @@
 The models are frozen and strictly validated. `loading` reads them from YAML with line numbers.
 """
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 

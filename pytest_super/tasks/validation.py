@@ -1,7 +1,5 @@
 """Rules for task files beyond the type of each field."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Collection, Iterator
 from pathlib import Path, PurePosixPath
 

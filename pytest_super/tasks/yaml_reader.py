@@ -1,7 +1,5 @@
 """Reads the YAML of task files: scalars as in JSON and YAML 1.2, and errors with line and column."""
 
-from __future__ import annotations
-
 import operator
 import os
 import re

@@ -4,8 +4,6 @@ PyYAML's own rules would change answers (`5e-05` and `1e-3` become strings, `no`
 90), so these are the rules of JSON and of the core schema of YAML 1.2.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable
 from typing import Any

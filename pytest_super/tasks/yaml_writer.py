@@ -1,7 +1,5 @@
 """Writes JSON values as YAML that is readable and that `yaml_reader` reads back as the same values."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping
 from typing import Any

@@ -1,7 +1,5 @@
 """Runs an agent on its trial. Whatever the agent does, the trial ends with a stop reason."""
 
-from __future__ import annotations
-
 import asyncio
 import inspect
 import os

@@ -1,7 +1,5 @@
 """What a trial can spend: compute seconds, tokens, cost, steps, wall time."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable
 

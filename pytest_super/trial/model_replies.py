@@ -1,7 +1,5 @@
 """What a program gets from the model door: replies, refusals, and streams whose end can be withheld."""
 
-from __future__ import annotations
-
 import json
 import uuid
 from typing import Any

@@ -1,7 +1,5 @@
 """The observation of a cell: its output, and a note on how the cell ended."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from itertools import groupby

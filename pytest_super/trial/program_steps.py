@@ -4,8 +4,6 @@ The model door sees nothing else of what happens inside the program. A result of
 request, so a step is written then, or when the program has ended.
 """
 
-from __future__ import annotations
-
 import json
 import re
 import threading

@@ -5,8 +5,6 @@ when the action ends. It is sent again, because an agent can swallow the end of 
 used, the limit takes effect at the agent's next action.
 """
 
-from __future__ import annotations
-
 import signal
 import threading
 from collections.abc import Callable, Iterator

@@ -1,8 +1,6 @@
 """Attacks on the set functions: files and bodies that agents write."""
 
 # ruff: noqa: E501
-from __future__ import annotations
-
 from pytest_super.functions.masking import mask_file
 from pytest_super.functions.source import PythonSource
 from tests.attacks.trials import Attacked

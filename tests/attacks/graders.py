@@ -1,8 +1,6 @@
 """Attacks on graders, and on the comparison of answers."""
 
 # ruff: noqa: E501
-from __future__ import annotations
-
 from typing import Any
 
 from tests.attacks.trials import Attacked

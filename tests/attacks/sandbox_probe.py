@@ -3,8 +3,6 @@
 A process of its own, so that it can be another user's. Nothing here harms a host that is not protected.
 """
 
-from __future__ import annotations
-
 import ctypes
 import json
 import os

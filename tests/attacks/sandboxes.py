@@ -1,7 +1,5 @@
 """Attacks on the host from inside a bubblewrap sandbox, as root and as a user."""
 
-from __future__ import annotations
-
 import json
 import os
 import shlex

@@ -1,7 +1,5 @@
 """No attack is open: each is blocked, or the result says that it was tried."""
 
-from __future__ import annotations
-
 import os
 import shutil
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Runs attacking agents on tasks by `pytest`, in a process of its own, and reads the results."""
 
-from __future__ import annotations
-
 import json
 import resource
 import subprocess

@@ -1,7 +1,5 @@
 """An agent in Python that runs the loop of mini-swe-agent on the host, for the cells of a trial."""
 
-from __future__ import annotations
-
 MINI_LOOP = r"""
 import json
 import platform

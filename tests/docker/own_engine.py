@@ -1,7 +1,5 @@
 """A container engine of a test's own, so that no other is disturbed, and an ssh server."""
 
-from __future__ import annotations
-
 import contextlib
 import os
 import re

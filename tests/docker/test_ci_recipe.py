@@ -1,7 +1,5 @@
 """The files of docs/ci.md and our action, run step by step, with a model whose skill is a number."""
 
-from __future__ import annotations
-
 import json
 import re
 import shutil

@@ -1,7 +1,5 @@
 """Programs from npm, in containers, that get the recorded answers of their model again."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

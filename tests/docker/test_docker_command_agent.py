@@ -1,7 +1,5 @@
 """Agents that others wrote, unmodified, as programs in containers without network."""
 
-from __future__ import annotations
-
 import json
 import shlex
 import subprocess

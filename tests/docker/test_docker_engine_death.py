@@ -1,7 +1,5 @@
 """What is told when the engine itself dies: an engine of the test's own, so that no other is disturbed."""
 
-from __future__ import annotations
-
 import os
 import signal
 import subprocess

@@ -1,7 +1,5 @@
 """Agents by name, by one whose program is a shell script in an image: what it is given, how it ends."""
 
-from __future__ import annotations
-
 import io
 import json
 import uuid

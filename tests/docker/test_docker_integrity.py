@@ -1,7 +1,5 @@
 """What code inside a container has written, asked of its engine: files that decide what later commands do."""
 
-from __future__ import annotations
-
 import pytest
 
 from tests.dishonest import CELLS, kinds_by_cell

@@ -1,7 +1,5 @@
 """Prefixes that are run once: trials that start from a snapshot find what they would have found without."""
 
-from __future__ import annotations
-
 import dataclasses
 import json
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """What is known of the software in a container, by which trials are compared."""
 
-from __future__ import annotations
-
 import io
 import uuid
 from collections.abc import Callable, Iterator

@@ -1,8 +1,6 @@
 """An image as a folder: how it is written, and what bubblewrap sandboxes that start from it must do."""
 
 # mypy: disable-error-code="no-redef"
-from __future__ import annotations
-
 import os
 import sys
 from collections.abc import Callable, Iterable

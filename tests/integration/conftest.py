@@ -1,7 +1,5 @@
 """A project with tasks on a fake kernel, run by a pytest of its own."""
 
-from __future__ import annotations
-
 import json
 import tempfile
 from collections.abc import Mapping

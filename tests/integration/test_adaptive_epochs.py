@@ -1,7 +1,5 @@
 """Runs with a range of epochs, which end once their gates are decided."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

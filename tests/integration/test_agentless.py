@@ -1,7 +1,5 @@
 """The agent agentless: one generation for each missing function, the commands once, and a report."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Sequence
 from typing import Any

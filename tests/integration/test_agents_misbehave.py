@@ -1,7 +1,5 @@
 """Agents and hooks that misbehave: whose failure it is, and that the trial is stored."""
 
-from __future__ import annotations
-
 import pytest
 
 from tests.integration.conftest import Project

@@ -1,7 +1,5 @@
 """A run whose agents get the recorded answers of an earlier one."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

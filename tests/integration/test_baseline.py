@@ -1,7 +1,5 @@
 """The gate against a baseline, and the subcommands that compare runs."""
 
-from __future__ import annotations
-
 import json
 import os
 import shutil

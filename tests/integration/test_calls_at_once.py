@@ -1,7 +1,5 @@
 """Limits under calls that are concurrent, retried or abandoned, in a gateway inside the test's process."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 import tempfile

@@ -1,7 +1,5 @@
 """`pytest-super verify --cheat`: which ways to a score without the work stay open, in real kernels."""
 
-from __future__ import annotations
-
 import json
 from typing import Any
 

@@ -1,7 +1,5 @@
 """`pytest-super …` as a person types it."""
 
-from __future__ import annotations
-
 import argparse
 import json
 import os

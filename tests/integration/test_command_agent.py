@@ -1,7 +1,5 @@
 """Programs as agents, in the local sandbox: what they are given, how they end, what no limit lets them do."""
 
-from __future__ import annotations
-
 import sys
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The digests in results: what must be equal to compare trials, what is tried, and what is scored."""
 
-from __future__ import annotations
-
 import json
 from typing import Any
 

@@ -1,7 +1,5 @@
 """What can be compared with a baseline is known before the first trial is paid for."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Files of a stored run that are cut anywhere, as by a crash: what is whole counts, and counts once."""
 
-from __future__ import annotations
-
 import json
 import os
 import re

@@ -1,7 +1,5 @@
 """The examples of the docs run: agents, fixtures, hooks and a sandbox provider."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

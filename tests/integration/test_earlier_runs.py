@@ -1,7 +1,5 @@
 """A run that is compared with a baseline counts together with earlier runs of the same subject."""
 
-from __future__ import annotations
-
 import json
 import shlex
 import sys

@@ -1,7 +1,5 @@
 """An exported log in Inspect itself, which has an environment of its own: its requirements are not ours."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 import sys

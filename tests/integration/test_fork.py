@@ -1,7 +1,5 @@
 """`pytest-super fork`: today's agent goes on from a step of a stored trial, in real kernels."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import os

@@ -1,7 +1,5 @@
 """Commands that read a stored run, on a disk that is full: one message, and the old files stay whole."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import subprocess

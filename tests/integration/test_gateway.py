@@ -1,7 +1,5 @@
 """The gateway's process, asked by the client that trials use, over real HTTP to a local provider."""
 
-from __future__ import annotations
-
 import json
 import os
 import signal

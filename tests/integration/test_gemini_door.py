@@ -1,7 +1,5 @@
 """Gemini's protocol at the model door: to a model of Google unchanged, to others converted."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator
 from typing import Any

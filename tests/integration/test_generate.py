@@ -1,7 +1,5 @@
 """`pytest-super generate` as a person runs it: through a gateway and real HTTP to a scripted model."""
 
-from __future__ import annotations
-
 import json
 import signal
 import subprocess

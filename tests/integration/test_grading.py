@@ -1,7 +1,5 @@
 """Tasks with a grader: what comes out of the agent's sandbox, and what a second sandbox makes of it."""
 
-from __future__ import annotations
-
 import json
 import sys
 import tarfile

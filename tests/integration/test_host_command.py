@@ -1,7 +1,5 @@
 """Programs beside the trial: how they act in it, how they end, and that nothing of them stays."""
 
-from __future__ import annotations
-
 import os
 import signal
 import subprocess

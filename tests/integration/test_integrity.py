@@ -1,7 +1,5 @@
 """Signs of dishonest trials: found when a trial ends, scored as `suspect`, and shown in every report."""
 
-from __future__ import annotations
-
 import json
 import xml.etree.ElementTree as ET
 from typing import Any

@@ -1,7 +1,5 @@
 """JUnit XML: a valid file with every figure, whatever the trials wrote."""
 
-from __future__ import annotations
-
 import os
 from importlib.resources import files
 

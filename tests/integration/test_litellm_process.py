@@ -1,7 +1,5 @@
 """litellm in a process of its own, where nothing has imported it yet."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 

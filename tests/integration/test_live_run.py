@@ -1,7 +1,5 @@
 """A run on a terminal: what its trials wait for is shown, and named when the run is interrupted."""
 
-from __future__ import annotations
-
 import os
 import re
 import signal

@@ -1,7 +1,5 @@
 """Workers on other machines: nodes of Slurm, for which programs stand in here, and refused machines."""
 
-from __future__ import annotations
-
 import os
 import sys
 from collections.abc import Iterator

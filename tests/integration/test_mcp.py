@@ -1,7 +1,5 @@
 """A trial's actions as tools of the Model Context Protocol, called by the SDK's client and by Claude Code."""
 
-from __future__ import annotations
-
 import json
 import os
 import shutil

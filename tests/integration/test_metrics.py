@@ -1,7 +1,5 @@
 """Metrics of a project and of a package: column, mean, JUnit XML, results and gate, like those that ship."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """Bad input and bad luck: one clear message each, and nothing lost."""
 
-from __future__ import annotations
-
 import json
 import os
 import re

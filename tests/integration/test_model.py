@@ -3,8 +3,6 @@
 Most runs have a scripted model, whose gateway starts without litellm. The others go over real HTTP.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import socket

@@ -1,7 +1,5 @@
 """The model door: the clients of OpenAI and Anthropic ask it, and a gateway asks a local provider."""
 
-from __future__ import annotations
-
 import json
 import socket
 import time

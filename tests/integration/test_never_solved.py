@@ -1,7 +1,5 @@
 """Adaptive runs leave out the tasks that their baseline never solved."""
 
-from __future__ import annotations
-
 import json
 from typing import Any
 

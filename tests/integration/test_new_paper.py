@@ -1,7 +1,5 @@
 """`pytest-super paper new`: what it runs, states and refuses."""
 
-from __future__ import annotations
-
 import shlex
 from pathlib import Path
 from typing import Any

@@ -3,8 +3,6 @@
 A machine is a Python with a folder of temporary files of its own, in which the gateway's socket is not.
 """
 
-from __future__ import annotations
-
 import os
 import signal
 import subprocess

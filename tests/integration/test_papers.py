@@ -1,7 +1,5 @@
 """Runs of papers: what the agent's sandbox holds, how its work is graded, and which items are collected."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import re

@@ -1,7 +1,5 @@
 """What a program does inside, as steps: from the calls of its model, in each protocol."""
 
-from __future__ import annotations
-
 import json
 from typing import Any
 

@@ -3,8 +3,6 @@
 A program sends the recorded requests again, and a provider gives the answers that it gave then.
 """
 
-from __future__ import annotations
-
 import json
 from collections import deque
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """Further attempts at a task that was not submitted, with what the model learned from the one before."""
 
-from __future__ import annotations
-
 import json
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Trials that cannot go on from recorded answers, because the provider refuses the thoughts in them."""
 
-from __future__ import annotations
-
 import json
 from typing import Any
 

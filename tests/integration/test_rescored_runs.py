@@ -1,7 +1,5 @@
 """Stored runs scored anew: the outcome is a run that every other command reads."""
 
-from __future__ import annotations
-
 import json
 import shutil
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Trials that an earlier run has paid for are taken over, and not run again."""
 
-from __future__ import annotations
-
 import json
 import os
 import re

@@ -1,7 +1,5 @@
 """A run of tasks: outcomes, selection, epochs, the gate, with and without xdist."""
 
-from __future__ import annotations
-
 import json
 import re
 import shutil

@@ -1,7 +1,5 @@
 """A stored run has the same names wherever one is named."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Several runs at the same time, with one folder for their results: none disturbs another."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 import sys

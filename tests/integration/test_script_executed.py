@@ -1,7 +1,5 @@
 """Whether an agent ran the entrypoint: what the sandbox saw, in results and trajectories."""
 
-from __future__ import annotations
-
 import re
 import sys
 from typing import Any

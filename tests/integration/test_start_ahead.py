@@ -1,7 +1,5 @@
 """A trial's sandbox starts while the trial before it runs."""
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 

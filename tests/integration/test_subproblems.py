@@ -1,7 +1,5 @@
 """Sub-problems as items of a run, and their proof, in real kernels on this machine."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """`pytest-super verify` as a person types it: gold is run by pytest, and what it finds is told."""
 
-from __future__ import annotations
-
 import json
 import os
 import signal

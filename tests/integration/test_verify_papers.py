@@ -1,7 +1,5 @@
 """`pytest-super verify` on papers: what right code yields, what stubs yield, and what gives code away."""
 
-from __future__ import annotations
-
 import compileall
 import json
 import random

@@ -1,7 +1,5 @@
 """The page of a run: written at its end, and served by `pytest-super view`."""
 
-from __future__ import annotations
-
 import http.client
 import json
 import os

@@ -1,7 +1,5 @@
 """The wheel: who has only installed it has all that a newcomer needs."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 import zipfile

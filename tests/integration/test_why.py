@@ -1,7 +1,5 @@
 """`pytest-super why`: the steps at which trials lost their tasks, in real kernels."""
 
-from __future__ import annotations
-
 import json
 import re
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Many workers are forks of one process, and cannot be told from interpreters of their own."""
 
-from __future__ import annotations
-
 import json
 import os
 import signal

@@ -1,7 +1,5 @@
 """A sandbox without processes: a bridge that a test scripts, message by message."""
 
-from __future__ import annotations
-
 import queue
 import threading
 from collections.abc import Callable

@@ -1,8 +1,6 @@
 """BubblewrapSandbox: what every sandbox must do, and what must not be reachable from inside this one."""
 
 # mypy: disable-error-code="no-redef"
-from __future__ import annotations
-
 import os
 import shutil
 import signal

@@ -1,7 +1,5 @@
 """Kernel against a scripted bridge: the orders of messages that a real kernel gives only rarely."""
 
-from __future__ import annotations
-
 import errno
 import threading
 import time

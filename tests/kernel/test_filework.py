@@ -1,7 +1,5 @@
 """Files written in the sandbox where there is no room for them."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 from pathlib import Path

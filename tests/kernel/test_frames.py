@@ -1,7 +1,5 @@
 """Frames, and the sizes of the messages in them."""
 
-from __future__ import annotations
-
 import json
 from typing import Any
 

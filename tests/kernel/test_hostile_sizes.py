@@ -1,7 +1,5 @@
 """A real kernel that sends as much as it can: the host's memory stays within the bound of the docs."""
 
-from __future__ import annotations
-
 import io
 import sys
 import tarfile

@@ -1,7 +1,5 @@
 """The door for what a sandbox sends: what fits, what is dropped, and how much memory all of it takes."""
 
-from __future__ import annotations
-
 import gc
 import json
 import random

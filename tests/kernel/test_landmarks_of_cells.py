@@ -1,7 +1,5 @@
 """Landmarks in the output of real cells, whose shell commands write to a terminal."""
 
-from __future__ import annotations
-
 from pytest_super.kernel.conformance.support import started
 from pytest_super.kernel.providers.local import LocalSandbox
 from pytest_super.metrics.matching.landmark_matcher import LandmarkMatcher

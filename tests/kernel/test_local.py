@@ -1,7 +1,5 @@
 """LocalSandbox: what every sandbox must do, and what this one promises of its own."""
 
-from __future__ import annotations
-
 import importlib.util
 import json
 import os

@@ -1,7 +1,5 @@
 """Finding files in a sandbox: where the kernel is, which files hold a text."""
 
-from __future__ import annotations
-
 import hashlib
 import io
 import math

@@ -1,7 +1,5 @@
 """What runs between cells is metered, and stopped when compute runs out."""
 
-from __future__ import annotations
-
 import os
 import queue
 import sys

@@ -1,7 +1,5 @@
 """HTTP from inside a sandbox to the host: through a real bridge, and against one that lies."""
 
-from __future__ import annotations
-
 import http.client
 import json
 import socket

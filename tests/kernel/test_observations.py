@@ -1,7 +1,5 @@
 """What an observation says of cells that did not do what they seem to have done, in a real kernel."""
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Iterator
 

@@ -1,7 +1,5 @@
 """script_executed of cells in a real kernel, whose processes are observed."""
 
-from __future__ import annotations
-
 import shutil
 import sys
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """Which processes ran in a sandbox, by what its bridge observed."""
 
-from __future__ import annotations
-
 import os
 import struct
 import sys

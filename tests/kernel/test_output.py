@@ -1,7 +1,5 @@
 """How messages become bounded outputs and a text."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from hypothesis import given

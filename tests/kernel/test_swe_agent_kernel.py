@@ -1,7 +1,5 @@
 """The agent `swe-agent` in a real kernel, its model scripted."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Iterator
 from functools import partial

@@ -1,7 +1,5 @@
 """Forks as local sandboxes: like interpreters of their own, and without anything of each other."""
 
-from __future__ import annotations
-
 import json
 import os
 import shutil

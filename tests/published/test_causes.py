@@ -1,7 +1,5 @@
 """The causes of the misses among SUPER's published expert trajectories."""
 
-from __future__ import annotations
-
 import ast
 import json
 from collections import Counter

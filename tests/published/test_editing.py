@@ -1,7 +1,5 @@
 """Published edits: each leaves the file that it left, with the feedback of the published runs."""
 
-from __future__ import annotations
-
 import gzip
 import json
 from collections import Counter

@@ -1,7 +1,5 @@
 """The published tasks of AutoExperiment, from the table that they were made of."""
 
-from __future__ import annotations
-
 import ast
 import csv
 import gzip

@@ -1,7 +1,5 @@
 """The published expert tasks, imported."""
 
-from __future__ import annotations
-
 import json
 
 from tests.published.trajectories import expert_tasks

@@ -1,7 +1,5 @@
 """`pytest-super rescore` on the published trajectories: every published score, or why it differs."""
 
-from __future__ import annotations
-
 import json
 import tarfile
 from typing import Any

@@ -1,7 +1,5 @@
 """Published answers of the SWE-agent, parsed."""
 
-from __future__ import annotations
-
 from collections import Counter
 
 from pytest_super.agents.swe.commands import CommandError, arguments_of

@@ -1,7 +1,5 @@
 """The SWE-agent's tools on published actions: windows, searches and refused edits."""
 
-from __future__ import annotations
-
 import re
 from collections import Counter
 from pathlib import Path

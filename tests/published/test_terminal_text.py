@@ -1,7 +1,5 @@
 """Published output as a terminal shows it."""
 
-from __future__ import annotations
-
 import unicodedata
 
 from pytest_super.kernel.terminal_text import as_shown

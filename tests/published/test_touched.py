@@ -1,7 +1,5 @@
 """What a change of the harness would have touched of the published trials, as docs states it."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from statistics import median
 

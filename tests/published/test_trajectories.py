@@ -1,7 +1,5 @@
 """All published trajectories, read and replayed."""
 
-from __future__ import annotations
-
 import json
 from collections import Counter
 from contextlib import suppress

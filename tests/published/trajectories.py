@@ -4,8 +4,6 @@ They are not part of the project. The tests look for them in the folder that SUP
 in ../shared/data next to the project, and are skipped if they are not there.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import tarfile

@@ -9,8 +9,6 @@ Long texts, which are their vendors', become stand-ins with the texts' lengths. 
 their order, names, types, schemas, ids, and the marks of caches.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import shlex

@@ -1,7 +1,5 @@
 """A fake kernel whose files are those of a real folder, for tests of tools that work on files."""
 
-from __future__ import annotations
-
 import errno
 import os
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The action of this repository, next to the page that shows it."""
 
-from __future__ import annotations
-
 import os
 import re
 import shlex

@@ -1,7 +1,5 @@
 """What Python code does to others, read from its syntax tree."""
 
-from __future__ import annotations
-
 import pytest
 
 from pytest_super.functions.bounded import acts_of

@@ -1,7 +1,5 @@
 """What a changed file can have besides the bodies of its masked functions."""
 
-from __future__ import annotations
-
 import pytest
 
 from pytest_super.functions.splicing import Spliced, spliced

@@ -1,7 +1,5 @@
 """Files that an agent wrote are read in a process with limits; whatever is wrong with them is a reason."""
 
-from __future__ import annotations
-
 import ast
 import sys
 from collections.abc import Callable

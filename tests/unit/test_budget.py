@@ -1,7 +1,5 @@
 """What a trial has used and what it has left, by its clocks, its calls and its model's ledger."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

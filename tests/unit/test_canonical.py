@@ -1,7 +1,5 @@
 """When two requests are equal, with those that Codex and Claude Code sent as examples."""
 
-from __future__ import annotations
-
 import copy
 import json
 import re

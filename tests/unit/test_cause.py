@@ -1,7 +1,5 @@
 """Why a trial has not solved its task, by rules."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -1,7 +1,5 @@
 """The chunks of a stream add up to the answer, whatever servers leave out and repeat."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -1,7 +1,5 @@
 """Two runs next to each other: what can be compared, how they differ, what that decides."""
 
-from __future__ import annotations
-
 import json
 import random
 from collections.abc import Mapping, Sequence

@@ -1,7 +1,5 @@
 """The parts of a container's life that need no engine: its stream, its end, its owner, its watchdog."""
 
-from __future__ import annotations
-
 import io
 import socket
 import struct

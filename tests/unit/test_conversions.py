@@ -1,7 +1,5 @@
 """Requests and answers of Responses, Messages and Gemini as chat completions, and back."""
 
-from __future__ import annotations
-
 import json
 from typing import Any
 

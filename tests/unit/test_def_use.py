@@ -1,7 +1,5 @@
 """Which cells a proposal runs before the masked ones: those that share no name with them."""
 
-from __future__ import annotations
-
 import pytest
 
 from pytest_super.authoring.masking.def_use import independent_cells, names_of

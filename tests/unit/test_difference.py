@@ -1,7 +1,5 @@
 """What was submitted in place of the gold answer: only what differs, in a bounded size."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -1,7 +1,5 @@
 """The docs are right: examples are valid, and all options, fields and hooks that exist are described."""
 
-from __future__ import annotations
-
 import argparse
 import ast
 import inspect

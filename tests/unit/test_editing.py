@@ -1,7 +1,5 @@
 """The edit action: what it changes, what it never changes, and its feedback."""
 
-from __future__ import annotations
-
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st

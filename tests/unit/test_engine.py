@@ -1,7 +1,5 @@
 """Finding the engine and saying what is wrong with it; no engine is needed."""
 
-from __future__ import annotations
-
 import contextlib
 import json
 import os

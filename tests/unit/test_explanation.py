@@ -1,7 +1,5 @@
 """What is read from an exception of litellm and its causes."""
 
-from __future__ import annotations
-
 import json
 import ssl
 from itertools import pairwise

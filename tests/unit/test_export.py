@@ -1,7 +1,5 @@
 """Stored runs in the forms of other tools: nothing is lost or invented, and what is not known is null."""
 
-from __future__ import annotations
-
 import csv
 import json
 import re

@@ -1,7 +1,5 @@
 """What a failed model call means, by its status and codes alone."""
 
-from __future__ import annotations
-
 import pytest
 
 from pytest_super.model.failures import RETRIED, Failure, ModelCallError, classify

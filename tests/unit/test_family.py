@@ -1,7 +1,5 @@
 """Our descendants among the processes of a machine, by a /proc that the tests make up."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Iterable
 

@@ -1,7 +1,5 @@
 """Forms in which people write one right body, with what it needs around it."""
 
-from __future__ import annotations
-
 import math
 from typing import Any
 

@@ -1,7 +1,5 @@
 """What `model/` uses of the libraries that it asks providers with: their documented names alone."""
 
-from __future__ import annotations
-
 import ast
 from pathlib import Path
 

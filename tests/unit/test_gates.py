@@ -1,7 +1,5 @@
 """The gates on plain figures: what they bound, what they refuse, and what they say."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

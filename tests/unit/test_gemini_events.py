@@ -1,7 +1,5 @@
 """The pieces of Gemini's answers add up to them."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -1,7 +1,5 @@
 """The agent gold: what it submits, and its message for a solution that yields no answer."""
 
-from __future__ import annotations
-
 import math
 import time
 from collections.abc import Iterator

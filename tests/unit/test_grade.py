@@ -1,7 +1,5 @@
 """Graders in task files, and the values that their commands yield."""
 
-from __future__ import annotations
-
 import json
 import math
 import tracemalloc

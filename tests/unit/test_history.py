@@ -1,7 +1,5 @@
 """The history in the prompts of SUPER's agents."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

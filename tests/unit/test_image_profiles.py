@@ -1,7 +1,5 @@
 """The recipes of the images, and what a build passes to the engine."""
 
-from __future__ import annotations
-
 import re
 import shlex
 import subprocess

@@ -1,7 +1,5 @@
 """`pytest-super import autoexperiment`: published records as papers with functions to mask."""
 
-from __future__ import annotations
-
 import csv
 import hashlib
 import json

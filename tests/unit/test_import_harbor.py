@@ -1,7 +1,5 @@
 """Folders of tasks in the form of Harbor as task files: what settings become, and what is reported."""
 
-from __future__ import annotations
-
 import base64
 import json
 import os

@@ -1,7 +1,5 @@
 """Agents by name: their versions, where their programs come from, and answers in their last messages."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """Signs of trials that are not what their score says, over what was observed alone."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 

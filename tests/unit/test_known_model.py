@@ -1,7 +1,5 @@
 """Chat completions of providers with protocols of their own: litellm asks them, for whole answers."""
 
-from __future__ import annotations
-
 import asyncio
 from importlib.metadata import version
 from typing import Any

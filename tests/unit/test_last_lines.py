@@ -1,7 +1,5 @@
 """The end of what a grader's command printed."""
 
-from __future__ import annotations
-
 import pytest
 
 from pytest_super.grading.grader import LONGEST_LINE, MOST_LINES, last_lines

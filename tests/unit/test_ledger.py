@@ -1,7 +1,5 @@
 """What trials have used: limits that one call passes at most, kept when the gateway is restarted."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field

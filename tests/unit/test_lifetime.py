@@ -1,7 +1,5 @@
 """Signals and connections that end: a session is interrupted once, and only while it runs."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 from textwrap import dedent

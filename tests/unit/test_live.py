@@ -1,7 +1,5 @@
 """The live display: its text, when it is shown, and that it leaves other output as it is."""
 
-from __future__ import annotations
-
 import os
 import sys
 from collections.abc import Callable, Iterator, Sequence

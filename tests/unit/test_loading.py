@@ -1,7 +1,5 @@
 """Task files: scalars, schema, and one clear message for each mistake."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from textwrap import dedent

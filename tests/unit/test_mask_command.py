@@ -1,7 +1,5 @@
 """`pytest-super mask`: proposals for the author to complete, and the proof of what is there."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any, cast

@@ -1,7 +1,5 @@
 """Masking functions: which text goes, which stays, and what is refused."""
 
-from __future__ import annotations
-
 import ast
 import gc
 import inspect

@@ -1,7 +1,5 @@
 """What else in a folder gives masked bodies away."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Every function of the standard library can be masked, alone and with others, and nothing else changes."""
 
-from __future__ import annotations
-
 import ast
 import os
 import random

@@ -1,7 +1,5 @@
 """Sub-problems in a task file: tasks of their own, cut from the solution that the file states."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from textwrap import dedent

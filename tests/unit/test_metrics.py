@@ -1,7 +1,5 @@
 """The registry of metrics: which entries it accepts, and the values that it computes for a trial."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import replace
 from pathlib import Path

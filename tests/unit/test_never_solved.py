@@ -1,7 +1,5 @@
 """Tasks that a baseline never solved: which need not run, and what stands in their place."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest

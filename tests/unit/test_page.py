@@ -1,7 +1,5 @@
 """The page of a run: its figures and charts, what is told of damaged files, and that every text is inert."""
 
-from __future__ import annotations
-
 import errno
 import json
 import re

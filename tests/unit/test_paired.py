@@ -1,7 +1,5 @@
 """Trials that are paired with those of the baseline: the bounds of their difference."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from math import sqrt
 

@@ -1,7 +1,5 @@
 """Which trials of a candidate are paired with which of its baseline."""
 
-from __future__ import annotations
-
 import json
 import zipfile
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """Papers of the set functions: their files, and the items that are made of them."""
 
-from __future__ import annotations
-
 import hashlib
 from itertools import combinations
 from math import comb

@@ -1,7 +1,5 @@
 """The two sides of `pytest_super.platform`, each with real processes."""
 
-from __future__ import annotations
-
 import os
 import signal
 import subprocess

@@ -1,7 +1,5 @@
 """Reports on processes: what code inside can send, and which of them are runs of the entrypoint."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import asdict
 from typing import Any

@@ -1,7 +1,5 @@
 """Steps of a program's calls of its model: which call a result belongs to, and which step a landmark."""
 
-from __future__ import annotations
-
 import json
 from typing import Any
 

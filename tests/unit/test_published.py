@@ -1,7 +1,5 @@
 """Published trajectories: what the reader returns and refuses, and how our parser reads them."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """The agents react and react-super: what they ask a model, and what they make of its answers."""
 
-from __future__ import annotations
-
 import re
 from typing import Any
 

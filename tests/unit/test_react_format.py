@@ -1,7 +1,5 @@
 """What the ReAct agents answer: every way in which models write it, and no way in which it does harm."""
 
-from __future__ import annotations
-
 import contextlib
 
 import pytest

@@ -1,7 +1,5 @@
 """Why a value of a task file is refused: in plain words, for every field."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Iterator

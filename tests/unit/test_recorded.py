@@ -1,7 +1,5 @@
 """Which recorded answer a call gets, also after a gateway has died and where clients have left."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Which names hold a secret, and that no message contains one."""
 
-from __future__ import annotations
-
 import os
 import string
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The published rule for reports of papers, on reports that a person has judged by it."""
 
-from __future__ import annotations
-
 import json
 from typing import Any
 

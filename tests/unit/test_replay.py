@@ -1,7 +1,5 @@
 """Replay: a stored trajectory's actions taken again, and where trajectories are found."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Sequence
 from pathlib import Path

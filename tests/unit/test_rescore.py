@@ -1,7 +1,5 @@
 """Stored trajectories scored again: what is found, what is told, and the published expert set re-made."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import dataclass, replace
 from pathlib import Path

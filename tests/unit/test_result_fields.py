@@ -1,7 +1,5 @@
 """A field of a result is declared once: one that is added to the declarations is shown everywhere."""
 
-from __future__ import annotations
-
 import json
 import os
 import shutil

@@ -1,7 +1,5 @@
 """Retries and the rate limit of model calls, on a clock that jumps."""
 
-from __future__ import annotations
-
 import asyncio
 import selectors
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterable

@@ -1,7 +1,5 @@
 """Providers of sandboxes: found by name, offered by packages, chosen by `auto`."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any

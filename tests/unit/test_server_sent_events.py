@@ -1,7 +1,5 @@
 """The events of a response, however its bytes come."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 from collections.abc import AsyncIterator

@@ -1,7 +1,5 @@
 """Which steps of a prefix a snapshot covers, when it is used, and what its name depends on."""
 
-from __future__ import annotations
-
 import time
 from pathlib import Path
 from types import SimpleNamespace

@@ -1,7 +1,5 @@
 """The bodies of functions from one version of a file in another, and which functions use which."""
 
-from __future__ import annotations
-
 import argparse
 import ast
 import json.decoder

@@ -1,7 +1,5 @@
 """The kernel of the next trial, started while this one runs."""
 
-from __future__ import annotations
-
 import threading
 from dataclasses import dataclass, field
 from typing import Any, cast

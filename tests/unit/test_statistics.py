@@ -1,7 +1,5 @@
 """What numbers of trials say: pass@k, bounds of differences and means, decisions, plans."""
 
-from __future__ import annotations
-
 import random
 from itertools import combinations
 from statistics import fmean

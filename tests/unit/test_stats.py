@@ -1,7 +1,5 @@
 """What is counted of a collection of tasks: lines of gold code, sets, repositories, categories."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """Values read from stored steps."""
 
-from __future__ import annotations
-
 import tracemalloc
 
 import pytest

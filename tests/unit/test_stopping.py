@@ -1,7 +1,5 @@
 """Whether what is left of a run can change its gates."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from itertools import product
 

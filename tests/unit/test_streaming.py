@@ -1,7 +1,5 @@
 """Whole answers as streams: a client that adds one up has the answer."""
 
-from __future__ import annotations
-
 import json
 from typing import Any
 

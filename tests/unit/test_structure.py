@@ -1,7 +1,5 @@
 """docs/maintainers/design.md shows the structure of the code: its folders, and which floor imports which."""
 
-from __future__ import annotations
-
 import ast
 import re
 import warnings

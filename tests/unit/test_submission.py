@@ -1,7 +1,5 @@
 """Submissions are JSON values."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

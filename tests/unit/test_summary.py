@@ -1,7 +1,5 @@
 """The figures of a run and the gate, over results alone."""
 
-from __future__ import annotations
-
 import json
 import re
 import traceback

@@ -1,7 +1,5 @@
 """The agent `swe-agent`: what it asks the model, and what it makes of the answers."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections import Counter

@@ -1,7 +1,5 @@
 """What SWE-agent answers: what is read from it, what is refused, that the published runs read alike."""
 
-from __future__ import annotations
-
 import tracemalloc
 from typing import Any
 

@@ -1,7 +1,5 @@
 """SWE-agent's tools on real files: what they show and change, and that the published runs saw the same."""
 
-from __future__ import annotations
-
 import os
 import re
 import warnings

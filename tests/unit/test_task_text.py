@@ -1,7 +1,5 @@
 """The text of a task: its query, and where its code is if the query does not say so."""
 
-from __future__ import annotations
-
 import pytest
 
 from pytest_super.agents.asking import task_text

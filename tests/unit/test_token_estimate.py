@@ -1,7 +1,5 @@
 """How large a call is, and the most that it can use, before it is made."""
 
-from __future__ import annotations
-
 from math import inf
 from typing import Any
 

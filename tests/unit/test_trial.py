@@ -1,7 +1,5 @@
 """The trial: what an agent can do in it, what is recorded, and how every budget ends it."""
 
-from __future__ import annotations
-
 import contextlib
 import json
 import math

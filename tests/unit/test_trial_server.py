@@ -1,7 +1,5 @@
 """The trial's actions by HTTP: what is answered to whom, and what becomes a step."""
 
-from __future__ import annotations
-
 import http.client
 import json
 import socket

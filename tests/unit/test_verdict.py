@@ -1,7 +1,5 @@
 """Whatever came of a run: its exit status, its stored verdict and its reports say the same."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import replace
 from pathlib import Path

@@ -1,7 +1,5 @@
 """What is found wrong with tasks: that they fail, are flaky, or give their answer away."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """What an agent with the network can fetch of an answer: a repository's history, and later releases."""
 
-from __future__ import annotations
-
 import hashlib
 import io
 import json

@@ -1,7 +1,5 @@
 """Which part of a trial's calls is waiting, on a manual clock."""
 
-from __future__ import annotations
-
 from contextlib import suppress
 from threading import Event, Thread
 from time import monotonic

@@ -1,7 +1,5 @@
 """How the wall limit ends an agent: at once in its own code, and after the step in an action."""
 
-from __future__ import annotations
-
 import asyncio
 import signal
 import socket

@@ -1,7 +1,5 @@
 """Which bodies of a paper's item are wrong, by those with which its experiments are right or not."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Collection, Sequence
 
 import pytest

@@ -1,7 +1,5 @@
 """At which step a trial was lost, by states from which gold finishes or not."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 
 from hypothesis import given

@@ -1,7 +1,5 @@
 """YAML that we write: read back as it was, by our reader and by others, and readable."""
 
-from __future__ import annotations
-
 import math
 from typing import Any
 

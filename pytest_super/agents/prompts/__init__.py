@@ -1,7 +1,5 @@
 """System prompts of the built-in agents, as files."""
 
-from __future__ import annotations
-
 from importlib.resources import files
 
 

@@ -11,8 +11,6 @@ could differ from its intention. It takes time linear in the length of the answe
 quantifiers, so they never backtrack into a run of characters.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Parses the commands of SWE-agent's interface and their arguments."""
 
-from __future__ import annotations
-
 import ast
 import re
 import shlex

@@ -10,8 +10,6 @@ The parser is lenient where an answer can mean only one thing, and refuses an an
 could differ from its intention. It takes time linear in the length of the answer.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """What the model is shown of a repository, and its answers, which are checked before anything is used."""
 
-from __future__ import annotations
-
 import json
 import posixpath
 import re

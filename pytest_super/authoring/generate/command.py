@@ -1,7 +1,5 @@
 """Runs `pytest-super generate`: opens the gateway, processes the repositories, prints a report."""
 
-from __future__ import annotations
-
 import secrets
 from argparse import Namespace
 from collections import Counter

@@ -1,7 +1,5 @@
 """From a repository to its task, or to the reason why it yields none."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from importlib.resources import files

@@ -1,7 +1,5 @@
 """Repositories as users name them, the ids of their tasks, and the fields of a task file that pin them."""
 
-from __future__ import annotations
-
 import hashlib
 import re
 from collections.abc import Iterable

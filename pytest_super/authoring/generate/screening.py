@@ -1,7 +1,5 @@
 """The reasons for which a repository yields no task, and those that show before a model is asked."""
 
-from __future__ import annotations
-
 import re
 from pathlib import PurePosixPath
 

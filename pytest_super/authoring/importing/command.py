@@ -1,7 +1,5 @@
 """Imports one set of SUPER: fetches its rows, makes valid task files of them, and writes these."""
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Mapping
 from functools import partial

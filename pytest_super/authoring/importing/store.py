@@ -1,7 +1,5 @@
 """Writes the files of an import and a record of them; never overwrites the changes of a person."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 from collections import Counter

@@ -1,7 +1,5 @@
 """Rows of SUPER's data set (allenai/super on the Hugging Face hub) as the fields of task files."""
 
-from __future__ import annotations
-
 import json
 import posixpath
 import re

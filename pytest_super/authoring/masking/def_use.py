@@ -4,8 +4,6 @@ Only definitions and uses of names count: no files, no packages, no arguments th
 that a function reads when it is called. `mask --check` proves a proposal in kernels.
 """
 
-from __future__ import annotations
-
 import ast
 import re
 import symtable

@@ -3,8 +3,6 @@
 They are proposed as YAML, with the reasons as comments, for the author to complete.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """The answers that trajectories are scored against: from task files, or from a file of answers."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """Runs the graders of stored trials again, on the files that were collected."""
 
-from __future__ import annotations
-
 import tarfile
 import tempfile
 from collections.abc import Callable, Iterable

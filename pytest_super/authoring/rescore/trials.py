@@ -1,7 +1,5 @@
 """Stored trials, ours and published ones: their trajectories, and the figures stored next to them."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Iterable, Iterator

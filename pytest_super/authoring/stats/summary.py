@@ -1,7 +1,5 @@
 """The tables of the SUPER paper, for a collection of tasks."""
 
-from __future__ import annotations
-
 import re
 from collections import Counter
 from collections.abc import Iterator, Sequence

@@ -1,7 +1,5 @@
 """One problem of a task."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 from typing import Any, Literal
 

@@ -4,8 +4,6 @@ This module is also a plugin of these runs: does a grader pass if the collected 
 program? It grades each solved trial again, with nothing but `os._exit(0)` in these files.
 """
 
-from __future__ import annotations
-
 import json
 import tarfile
 from collections.abc import Sequence

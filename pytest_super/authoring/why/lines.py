@@ -1,7 +1,5 @@
 """What was found about unsolved trials, as lines of text."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Any
 

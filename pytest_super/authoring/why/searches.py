@@ -5,8 +5,6 @@ kernel. Gold goes on from it, either with all of its cells or with those behind 
 reached by its landmarks.
 """
 
-from __future__ import annotations
-
 from collections.abc import Generator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias, TypeVar

@@ -1,7 +1,5 @@
 """The baseline: a small JSON file with a run's trials, one line a task, so that it diffs well in git."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import asdict, fields
 from pathlib import Path

@@ -3,8 +3,6 @@
 The trials of a task are numbered like its values in the baseline, as if they were epochs of one run.
 """
 
-from __future__ import annotations
-
 import json
 import zipfile
 from collections.abc import Collection, Mapping

@@ -3,8 +3,6 @@
 So running a failed job again until it passes is not a way to pass.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path

@@ -1,7 +1,5 @@
 """A baseline over time: further runs of the same subject, drift between them, and when to renew it."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace

@@ -1,7 +1,5 @@
 """How sets are decided: how sure each of their bounds is, if several looks and sets share one error."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from math import inf

@@ -1,7 +1,5 @@
 """One side of a comparison: the valid trials of a run, by task, as stored in its folder or in a baseline."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field, replace

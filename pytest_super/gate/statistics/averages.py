@@ -1,7 +1,5 @@
 """Means in which each task counts alike, however often it was tried."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterable
 from statistics import fmean

@@ -1,7 +1,5 @@
 """The chance in a baseline, which all comparisons with it share, and drift between the runs in it."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from math import sqrt
 

@@ -1,7 +1,5 @@
 """A difference with its noise, and the bounds that it has at a confidence."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from math import inf, log
 from typing import Any

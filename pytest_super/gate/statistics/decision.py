@@ -1,7 +1,5 @@
 """Better, worse, or cannot tell: what the bounds of a difference say about a margin."""
 
-from __future__ import annotations
-
 from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import dataclass, replace

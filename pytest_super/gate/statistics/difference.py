@@ -4,8 +4,6 @@ The tasks are fixed, so all noise is that between trials of one task (Miller 202
 `benchmarks/coverage.py` simulates how often the bounds are right.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any

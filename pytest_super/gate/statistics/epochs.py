@@ -3,8 +3,6 @@
 Epochs by the candidate's own results would turn chance into verdicts.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from math import sqrt

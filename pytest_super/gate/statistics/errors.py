@@ -1,7 +1,5 @@
 """How many trials can be errors before figures say nothing: errors do not hit all tasks alike."""
 
-from __future__ import annotations
-
 MAX_ERRORS = 0.05
 """The largest share of errors, unless a user states another."""
 

@@ -1,7 +1,5 @@
 """How good an agent is in general: the tasks are a sample, and those of one repository are alike."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from math import fsum

@@ -5,8 +5,6 @@ Some of their trials would have been solved. How often follows from the tasks th
 `benchmarks/never_solved.py` simulates how often verdicts are wrong then.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 

@@ -4,8 +4,6 @@ With values that are 1 (solved) or 0, the best of k is pass@k (Chen et al. 2021,
 worst of k is pass^k (Yao et al. 2024, arXiv 2406.12045). Both are unbiased: means over all choices of k.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from math import comb, fsum
 

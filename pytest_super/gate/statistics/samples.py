@@ -1,7 +1,5 @@
 """The trials of two runs on the same tasks, as numbers by task."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from math import fsum

@@ -1,7 +1,5 @@
 """How much noise a difference has, as the trials of the tasks tell it."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 

@@ -14,8 +14,6 @@
 and folders that a closed sandbox left behind. Tests of a limit are skipped if the provider does not claim it.
 """
 
-from __future__ import annotations
-
 from pytest_super.kernel.conformance.cells import *  # noqa: F403
 from pytest_super.kernel.conformance.ends import *  # noqa: F403
 from pytest_super.kernel.conformance.files import *  # noqa: F403

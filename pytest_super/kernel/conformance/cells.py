@@ -1,7 +1,5 @@
 """The output of cells, of any size."""
 
-from __future__ import annotations
-
 from pytest_super.kernel.cell import Outcome
 from pytest_super.kernel.client import Kernel
 from pytest_super.kernel.conformance.support import MEGABYTE, SandboxFactory, printed, started, still_works

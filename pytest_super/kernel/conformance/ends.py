@@ -1,7 +1,5 @@
 """The ends of kernels and sandboxes: the cause is reported and nothing is left behind."""
 
-from __future__ import annotations
-
 from pytest_super.kernel.cell import CellResult, Outcome
 from pytest_super.kernel.client import Kernel
 from pytest_super.kernel.conformance.support import (

@@ -1,7 +1,5 @@
 """Reading, writing, listing and uploading files of the sandbox."""
 
-from __future__ import annotations
-
 import hashlib
 import io
 import os

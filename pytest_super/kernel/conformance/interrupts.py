@@ -1,7 +1,5 @@
 """Errors, time-outs, interrupts and background processes: no output is lost or shown in the wrong cell."""
 
-from __future__ import annotations
-
 import time
 
 import pytest

@@ -4,8 +4,6 @@ Nothing here harms a host that is not protected: kernel settings are opened and 
 should not appear on the host are empty and are removed.
 """
 
-from __future__ import annotations
-
 import ctypes
 import json
 import os

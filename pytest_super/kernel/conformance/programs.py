@@ -1,7 +1,5 @@
 """Programs, which run without the kernel."""
 
-from __future__ import annotations
-
 import contextlib
 import sys
 import time

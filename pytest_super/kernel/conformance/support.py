@@ -1,7 +1,5 @@
 """Fixtures and helpers of the conformance suite."""
 
-from __future__ import annotations
-
 import contextlib
 import time
 from collections.abc import Callable, Iterator

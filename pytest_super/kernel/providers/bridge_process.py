@@ -1,7 +1,5 @@
 """The bridge as a process on this machine, with a pair of sockets as its stream."""
 
-from __future__ import annotations
-
 import os
 import signal
 import socket

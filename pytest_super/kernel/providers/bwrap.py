@@ -3,8 +3,6 @@
 And what of the host's system a sandbox shows, read-only, and what it hides.
 """
 
-from __future__ import annotations
-
 import ctypes
 import itertools
 import os

@@ -1,7 +1,5 @@
 """What a sandbox without an image uses of the host: Python, packages, a few variables, pip's settings."""
 
-from __future__ import annotations
-
 import os
 import re
 import site

@@ -1,7 +1,5 @@
 """The folder of a sandbox on this machine, and whether the process that owns a sandbox still lives."""
 
-from __future__ import annotations
-
 import os
 import secrets
 import tempfile

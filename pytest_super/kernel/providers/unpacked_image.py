@@ -1,7 +1,5 @@
 """An image as a folder, which `pytest-super image build --unpack` writes for machines without an engine."""
 
-from __future__ import annotations
-
 import json
 import os
 from collections.abc import Mapping

@@ -4,8 +4,6 @@ For the host's kernel, the user in a user namespace is still the one who made it
 inside can do what root's user id permits without a capability. So root becomes another user first.
 """
 
-from __future__ import annotations
-
 import os
 import secrets
 import shlex

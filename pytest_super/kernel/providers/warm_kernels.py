@@ -1,7 +1,5 @@
 """The process whose forks are the local sandboxes of a run, and where it is."""
 
-from __future__ import annotations
-
 import os
 from contextlib import suppress
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Finds the landmarks of a trial while the output of its cells streams by."""
 
-from __future__ import annotations
-
 import threading
 from collections.abc import Sequence
 from dataclasses import replace

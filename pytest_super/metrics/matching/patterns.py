@@ -1,7 +1,5 @@
 """Patterns in Python's `re` syntax, searched under a time limit, and the windows of a long text."""
 
-from __future__ import annotations
-
 import re
 import time
 import warnings

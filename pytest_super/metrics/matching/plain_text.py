@@ -3,8 +3,6 @@
 Nothing is rendered: text that a terminal would overwrite stays. `kernel.terminal_text` gives the reason.
 """
 
-from __future__ import annotations
-
 import re
 
 from pytest_super.kernel.terminal_text import CONTROL, CONTROL_END, SINGLE, STRING, STRING_END

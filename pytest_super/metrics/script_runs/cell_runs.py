@@ -1,7 +1,5 @@
 """Finds the scripts that the cells of a notebook run, by shell lines, magics and Python calls."""
 
-from __future__ import annotations
-
 import ast
 import re
 import warnings

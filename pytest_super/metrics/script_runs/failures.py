@@ -1,7 +1,5 @@
 """The printed output of a step, and whether it says that a script failed."""
 
-from __future__ import annotations
-
 import posixpath
 import re
 from collections.abc import Iterator

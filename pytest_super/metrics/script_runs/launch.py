@@ -1,7 +1,5 @@
 """What a command line starts: a script, a Python module, more shell text, or nothing that matters here."""
 
-from __future__ import annotations
-
 import posixpath
 import re
 from collections.abc import Sequence

@@ -1,7 +1,5 @@
 """Paths as the text of cells names them, compared as far as they are known."""
 
-from __future__ import annotations
-
 import posixpath
 import re
 from collections.abc import Iterable

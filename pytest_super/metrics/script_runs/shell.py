@@ -1,7 +1,5 @@
 """Finds the scripts that shell text runs, and not only mentions."""
 
-from __future__ import annotations
-
 import posixpath
 import re
 from collections.abc import Iterator, Sequence

@@ -4,8 +4,6 @@ Left out is what says how an answer is sent, kept, paid or cached, and for whom.
 provider makes up are numbered in their order. What tools get and what a schema says stays as it is.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 import re

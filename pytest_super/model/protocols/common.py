@@ -3,8 +3,6 @@
 Apart from the registry, so that a worker whose agents are ours loads no other protocol.
 """
 
-from __future__ import annotations
-
 from pytest_super.model.protocols.chat import ChatCompletions
 from pytest_super.model.protocols.protocol import WireProtocol
 

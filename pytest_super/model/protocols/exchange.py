@@ -1,7 +1,5 @@
 """What one call of a program says about its agent, whatever the protocol: steps are made of it."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 from typing import Any

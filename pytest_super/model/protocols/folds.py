@@ -4,8 +4,6 @@ Two requests that differ in them alone are taken for equal. That is not exact, b
 text: so it counts only where no recorded answer of the trial has it, and results that rest on it say so.
 """
 
-from __future__ import annotations
-
 import re
 from dataclasses import dataclass
 from functools import lru_cache

@@ -1,7 +1,5 @@
 """What OpenAI's protocols have in common."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any, ClassVar
 

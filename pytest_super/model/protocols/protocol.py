@@ -4,8 +4,6 @@ A request in a protocol that the provider does not speak is converted to chat co
 answer back: see `What programs speak` in docs/reference/models.md.
 """
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Iterator, Mapping

@@ -1,7 +1,5 @@
 """The protocols of the model door, and what they offer together."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from pytest_super.model.protocols.common import COMMON

@@ -1,7 +1,5 @@
 """The paths of the requests to the model door."""
 
-from __future__ import annotations
-
 import re
 from dataclasses import dataclass
 from typing import Any

@@ -1,7 +1,5 @@
 """A fork of a server as the process that asked for it sees it."""
 
-from __future__ import annotations
-
 import json
 import os
 import signal

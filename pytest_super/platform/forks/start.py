@@ -1,7 +1,5 @@
 """Starts a server of forks."""
 
-from __future__ import annotations
-
 import os
 import socket
 import subprocess

@@ -1,7 +1,5 @@
 """Where the programs of agents come from: npm's registry, or pip's index, by the settings of the user."""
 
-from __future__ import annotations
-
 import shlex
 import shutil
 import subprocess

@@ -4,8 +4,6 @@ If no report arrives, because the item was interrupted or its worker died, the r
 folder at the end of the run.
 """
 
-from __future__ import annotations
-
 from collections.abc import Generator, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any

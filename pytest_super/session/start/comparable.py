@@ -1,7 +1,5 @@
 """Which tasks of a run can be compared with its baseline: told before the first trial is paid for."""
 
-from __future__ import annotations
-
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """Spares a session searches for garbage in what lives until it ends."""
 
-from __future__ import annotations
-
 import atexit
 import gc
 from collections.abc import Generator

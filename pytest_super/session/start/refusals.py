@@ -4,8 +4,6 @@ A miss that is tried again turns a score into the best of several. The plugin it
 its worker died, which says nothing about the agent.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Refuses a run before its first trial if tasks or machines cannot have the sandboxes that it needs."""
 
-from __future__ import annotations
-
 import os
 import platform
 import shlex

@@ -1,7 +1,5 @@
 """What is known of a trial before it runs, and what one process finds out for all processes of a run."""
 
-from __future__ import annotations
-
 import fcntl
 import json
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """A fork next to the trial from which it goes on: whether the replayed steps are as recorded."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from itertools import zip_longest
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Grades the trial of a task that has a grader, in a second sandbox or in the agent's."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field

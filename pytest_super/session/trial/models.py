@@ -1,7 +1,5 @@
 """The model of a trial: the run's model, reached through the run's gateway, with the trial's limits."""
 
-from __future__ import annotations
-
 from threading import Lock
 
 import pytest

@@ -1,7 +1,5 @@
 """Runs the trial of an item, stores its result, and fails the item if the task is not solved."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from time import monotonic

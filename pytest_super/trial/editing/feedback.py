@@ -1,7 +1,5 @@
 """The observations of edits. Where the published runs have a text, it is copied verbatim."""
 
-from __future__ import annotations
-
 from pytest_super.trial.editing.places import MOST, Place, best_place, end_of_line, near_places
 
 # Characters shown above and below an excerpt; the excerpt itself can have twice as many. Two excerpts then

@@ -3,8 +3,6 @@
 All searches take time linear in the size of the file.
 """
 
-from __future__ import annotations
-
 import io
 import re
 from collections import Counter, defaultdict

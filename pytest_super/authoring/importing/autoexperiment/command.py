@@ -1,7 +1,5 @@
 """Imports the papers of a checkout of AutoExperiment's repository, and prints a report."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from pathlib import Path
 

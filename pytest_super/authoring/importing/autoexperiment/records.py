@@ -1,7 +1,5 @@
 """The published records of functions and experiments, and the report on what an import uses of them."""
 
-from __future__ import annotations
-
 import csv
 import io
 import re

@@ -4,8 +4,6 @@ The records do not say how a value is found in the output of a command, so the p
 names of the values.
 """
 
-from __future__ import annotations
-
 import ast
 import json
 import re

@@ -1,7 +1,5 @@
 """Runs the experiments of imported papers for a short time, and says what they lack."""
 
-from __future__ import annotations
-
 import posixpath
 import re
 import shlex

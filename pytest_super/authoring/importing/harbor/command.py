@@ -1,7 +1,5 @@
 """Imports a folder of Harbor tasks, builds their images, and prints what could not be used."""
 
-from __future__ import annotations
-
 import os
 import re
 import shlex

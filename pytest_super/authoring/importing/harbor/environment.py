@@ -1,7 +1,5 @@
 """The `task.toml` of a Harbor task, the images and limits of its sandboxes, and its verifier as a grader."""
 
-from __future__ import annotations
-
 import re
 import shlex
 import tomllib

@@ -1,7 +1,5 @@
 """A folder in the form of Harbor as the fields of a task file, with the files that lie next to it."""
 
-from __future__ import annotations
-
 import base64
 import datetime
 import json

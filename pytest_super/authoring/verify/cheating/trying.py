@@ -3,8 +3,6 @@
 This module is also a plugin of these runs: its agent does what one of the cheats does.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path

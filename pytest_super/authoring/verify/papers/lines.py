@@ -1,7 +1,5 @@
 """Proves papers, and prints the proof of each, as findings and as text, as soon as it is known."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict

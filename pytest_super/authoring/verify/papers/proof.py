@@ -3,8 +3,6 @@
 Gold is proven for the paper and stubs for each function; the items of the paper inherit both.
 """
 
-from __future__ import annotations
-
 import random
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace

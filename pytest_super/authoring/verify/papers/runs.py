@@ -3,8 +3,6 @@
 Files with functions can contain the originals, a stub in place of one, or the originals with probes.
 """
 
-from __future__ import annotations
-
 import tarfile
 import tempfile
 from collections.abc import Callable, Iterable, Mapping, Sequence

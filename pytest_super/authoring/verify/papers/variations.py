@@ -1,7 +1,5 @@
 """Proposes hidden variations of experiments that have none: another seed or number in their commands."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence

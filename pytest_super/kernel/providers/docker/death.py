@@ -5,8 +5,6 @@ before the container starts: the answer to a wait (the exit code), and the event
 through the engine), of which the engine itself keeps only the last 256. Neither needs a thread.
 """
 
-from __future__ import annotations
-
 import json
 import time
 from contextlib import ExitStack, suppress

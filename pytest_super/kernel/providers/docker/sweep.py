@@ -5,8 +5,6 @@ A container ends with its owner's process, because its standard input ends. A co
 never started, or if code inside has stopped its main process.
 """
 
-from __future__ import annotations
-
 import re
 import time
 from contextlib import suppress

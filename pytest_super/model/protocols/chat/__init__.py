@@ -4,8 +4,6 @@ A request can come from inside a sandbox, so nothing in it may steer litellm: a 
 send the key to whoever asked for it, and the host would fetch an image from any address.
 """
 
-from __future__ import annotations
-
 from typing import Any, ClassVar
 
 from pytest_super.json_values import is_list_of_objects, objects

@@ -3,8 +3,6 @@
 Servers differ from OpenAI's in what they leave out, repeat and add, so the rules know few fields by name.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field

@@ -1,7 +1,5 @@
 """Gemini's generateContent (https://ai.google.dev/api/generate-content), which Gemini CLI speaks."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping
 from typing import Any, ClassVar

@@ -1,7 +1,5 @@
 """Gemini's requests and answers as chat completions, and back."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator
 from typing import Any

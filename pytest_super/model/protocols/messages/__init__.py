@@ -1,7 +1,5 @@
 """Anthropic's Messages (https://docs.anthropic.com/en/api/messages), which Claude Code speaks."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping
 from typing import Any, ClassVar

@@ -1,7 +1,5 @@
 """Messages as chat completions, and back."""
 
-from __future__ import annotations
-
 import json
 import uuid
 from typing import Any

@@ -1,7 +1,5 @@
 """A whole answer of Messages as the events of its stream, and back."""
 
-from __future__ import annotations
-
 import json
 from collections import defaultdict
 from collections.abc import Iterator

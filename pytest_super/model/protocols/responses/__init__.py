@@ -1,7 +1,5 @@
 """OpenAI's Responses (https://platform.openai.com/docs/api-reference/responses), which Codex speaks."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any, ClassVar
 

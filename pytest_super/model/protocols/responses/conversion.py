@@ -1,7 +1,5 @@
 """Responses as chat completions, and back."""
 
-from __future__ import annotations
-
 import json
 from itertools import groupby
 from typing import Any

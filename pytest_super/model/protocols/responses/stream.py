@@ -1,7 +1,5 @@
 """A whole answer of Responses as the events of its stream."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The tools of Responses as functions of chat completions, and their calls in both."""
 
-from __future__ import annotations
-
 import json
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The images that containers run: their recipes, their names, and the build."""
 
-from __future__ import annotations
-
 import hashlib
 import io
 import os

@@ -1,7 +1,5 @@
 """Writes the files of an image into a folder, so that sandboxes can start without an engine."""
 
-from __future__ import annotations
-
 import json
 import secrets
 import shutil
