@@ -180,29 +180,29 @@ def test_no_module_imports_private_names_of_pytest() -> None:
 # How large the project may be, see "Style" in CONTRIBUTING.md. By folder of the package, "." for modules in
 # none: the lines of code, without blanks, comments, docstrings and imports, and all lines.
 BUDGET = {
-    ".": (937, 1571),
-    "agents": (1464, 2514),
-    "authoring": (5055, 8384),
-    "commands": (1184, 1967),
-    "functions": (1307, 2160),
-    "gate": (1861, 3429),
-    "grading": (600, 1049),
-    "integrity": (308, 569),
-    "kernel": (6134, 10360),
-    "metrics": (1602, 2869),
-    "model": (3949, 6537),
-    "platform": (310, 553),
-    "programs": (1266, 2051),
-    "report": (2472, 4064),
-    "session": (2803, 4927),
-    "snapshots": (274, 525),
-    "sources": (519, 907),
-    "store": (974, 1777),
-    "tasks": (1583, 2626),
-    "trial": (1292, 2164),
+    ".": (937, 1555),
+    "agents": (1464, 2500),
+    "authoring": (5055, 8310),
+    "commands": (1184, 1963),
+    "functions": (1307, 2136),
+    "gate": (1861, 3383),
+    "grading": (600, 1039),
+    "integrity": (308, 559),
+    "kernel": (6116, 10248),
+    "metrics": (1602, 2839),
+    "model": (3949, 6473),
+    "platform": (310, 543),
+    "programs": (1266, 2047),
+    "report": (2472, 4062),
+    "session": (2803, 4898),
+    "snapshots": (274, 521),
+    "sources": (519, 893),
+    "store": (974, 1775),
+    "tasks": (1583, 2602),
+    "trial": (1292, 2148),
 }
 # What the table may add up to, the lines of tests, and the words of README.md and docs.
-MOST = {"code": 35_894, "lines": 61_003, "tests": 48_430, "words": 40_779}
+MOST = {"code": 35_876, "lines": 60_494, "tests": 47_909, "words": 38_822}
 
 
 def code_lines(text: str) -> int:
