@@ -44,10 +44,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 class Parser(argparse.ArgumentParser):
-    """Refuses an option that is given twice: argparse would silently keep the last value.
-
-    Its subparsers are of the same class. Options that can be repeated have the action `append`.
-    """
+    """Refuses an option that is given twice, unless its action is `append`: argparse would keep the last."""
 
     def __init__(self, *arguments: Any, **named: Any) -> None:
         super().__init__(*arguments, **named)

@@ -32,10 +32,7 @@ def words_of(error: BaseException) -> str:
 
 
 def printable(text: str) -> str:
-    """Text of a task file, an agent, a sandbox or a model, as it can be shown on a terminal.
-
-    It has no characters that move the cursor or cannot be encoded.
-    """
+    """A text of others for a terminal: without characters that move the cursor or cannot be encoded."""
     return CONTROL.sub("?", text)
 
 

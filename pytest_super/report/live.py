@@ -44,10 +44,7 @@ def style_of(descriptor: int, *, is_shared: bool = False) -> Style:
 
 
 def own_descriptor(stream: TextIO, stack: ExitStack) -> int | None:
-    """A copy of the stream's file descriptor, closed with the stack; None if the stream is not a file.
-
-    A copy remains what it is while pytest captures the output of a test.
-    """
+    """A copy of the stream's file descriptor, which capturing leaves as it is; None if it is not a file."""
     try:
         descriptor = os.dup(stream.fileno())
     # In a notebook the standard streams are not files.
@@ -219,12 +216,11 @@ def duration(seconds: float) -> str:
 def activity_lines(activities: Mapping[str, Doing], now: float, width: int) -> list[str]:
     """A line for each of those that last longest, which fits the width. The keys are names."""
     longest = sorted(activities.items(), key=lambda item: item[1].since)[:MOST_ACTIVITIES]
-    return [activity_line(name, doing, now, width) for name, doing in longest]
-
-
-def activity_line(name: str, doing: Doing, now: float, width: int) -> str:
-    rest = printable_line(f"  {duration(max(0.0, now - doing.since))}  {doing}")
-    return fitted(f"  {shortened(name, max(SHORTEST_NAME, width - len(rest) - 2))}{rest}", width)
+    lines = []
+    for name, doing in longest:
+        rest = printable_line(f"  {duration(max(0.0, now - doing.since))}  {doing}")
+        lines.append(fitted(f"  {shortened(name, max(SHORTEST_NAME, width - len(rest) - 2))}{rest}", width))
+    return lines
 
 
 def fitted(text: str, width: int) -> str:

@@ -73,10 +73,7 @@ def write_notebook(folder: Path, task: Task, result: TrialResult, steps: list[St
 
 
 def told_in(notebook: str) -> Told:
-    """What `write_notebook` has written of the task. Raises one of UNREADABLE for another notebook.
-
-    Only this is parsed: the rest is as long as the trajectory.
-    """
+    """What `write_notebook` has written of the task, without parsing the rest. Raises one of UNREADABLE."""
     told, _ = json.JSONDecoder().raw_decode(notebook.rpartition(TOLD)[2])
     return Told(query=str(told["query"]), expected=told["expected"] and str(told["expected"]))
 

@@ -72,15 +72,8 @@ def chosen_share(group: Group) -> float | None:
     return weighted_mean((fmean(one.solved for one in trials), trials[0].weight) for trials in equals)
 
 
-def share_of(chosen: Sequence[TrialResult]) -> float | None:
-    return weighted_mean((float(one.solved), one.weight) for one in chosen)
-
-
 def best_by_execution(trials: Sequence[TrialResult]) -> list[TrialResult]:
-    """The trials whose experiments yield most values, and of these the ones with which most others agree.
-
-    What the values should be is not looked at.
-    """
+    """The trials whose experiments yield most values, and of these the ones with which most others agree."""
     found = [values_of(trial) for trial in trials]
     ranks = [(len(one), sum(agree(one, other) for other in found)) for one in found]
     best = max(ranks)
@@ -120,7 +113,9 @@ def repeat_lines(group: Group, chosen_epochs: Mapping[str, int] | None = None) -
     if (chosen := chosen_share(group)) is not None:
         yield f"chosen by execution: {chosen:.3f}"
     epochs = chosen_epochs or {}
-    by_model = share_of([one for one in group.valid if epochs.get(one.id) == one.epoch])
+    by_model = weighted_mean(
+        (float(one.solved), one.weight) for one in group.valid if epochs.get(one.id) == one.epoch
+    )
     if by_model is not None:
         yield f"chosen by the model: {by_model:.3f}"
 

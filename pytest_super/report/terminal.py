@@ -86,7 +86,9 @@ def summary_lines(
     whole = Group(set="all", results=ended)
     if ended:
         used = [metric for metric in metrics if any(is_used(metric, result) for result in ended)]
-        yield from table_lines(table_of([*rows(ended), whole], used), texts=2, width=width)
+        heads = ["set", "category", "n", *heads_of(used), "errors"]
+        table = [heads, *(row_of(group, used) for group in [*rows(ended), whole])]
+        yield from table_lines(table, texts=2, width=width)
         yield from epoch_lines(ended)
         yield ""
     yield " · ".join(total_facts(ended, runs))
@@ -117,7 +119,7 @@ def integrity_lines(results: Sequence[TrialResult]) -> Iterator[str]:
     kinds = [{sign["kind"] for sign in result.integrity or ()} for result in results]
     if counts := Counter(kind for some in kinds for kind in sorted(some)):
         yield f"look twice: {', '.join(f'{count} {kind}' for kind, count in counts.most_common())}"
-    honest = [result for result in results if not is_suspect(result)]
+    honest = [result for result in results if not result.metrics.get(SUSPECT.name)]
     if suspect := len(results) - len(honest):
         names = dict.fromkeys(result.headline for result in results if result.headline)
         scores = (scores_of(name, results, honest) for name in names)
@@ -127,10 +129,6 @@ def integrity_lines(results: Sequence[TrialResult]) -> Iterator[str]:
 def scores_of(name: str, results: Sequence[TrialResult], honest: Sequence[TrialResult]) -> str:
     whole, without = (figure(Group(results=some).mean(name)) for some in (results, honest))
     return f"{name} {whole}, {without} without" if honest else f"{name} {whole}, none is left without"
-
-
-def is_suspect(result: TrialResult) -> bool:
-    return bool(result.metrics.get(SUSPECT.name))
 
 
 def resumed_lines(results: Sequence[TrialResult]) -> Iterator[str]:
@@ -157,12 +155,6 @@ def unended_lines(results: Sequence[TrialResult], not_run: int) -> Iterator[str]
 def is_used(metric: Metric, result: TrialResult) -> bool:
     is_expected = metric.name in result.applicable and not metric.is_quiet
     return is_expected or metric.is_told(result.metrics.get(metric.name))
-
-
-def table_of(groups: Sequence[Group], metrics: Sequence[Metric]) -> list[list[str]]:
-    """A row of headings and one for each group, with a column for each metric."""
-    heads = ["set", "category", "n", *heads_of(metrics), "errors"]
-    return [heads, *(row_of(group, metrics) for group in groups)]
 
 
 def heads_of(metrics: Sequence[Metric]) -> list[str]:

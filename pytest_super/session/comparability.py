@@ -46,7 +46,7 @@ def conditions_of(task: Task, sandbox: Mapping[str, Any]) -> str:
         "repository": folder_of(task),
         "limits": [TOKEN_BUDGETS[task.set], task.limits.wall_or_default],
         "sandbox": dict(sandbox),
-        "paper": text_of_paper(task),
+        "paper": "" if task.paper is None else digest_of_file(task.folder / task.paper.file),
     }
     parts = {
         name: digest([task.model_dump(mode="json", include=fields), further.get(name)])[:LENGTH]
@@ -162,10 +162,6 @@ def folder_of(task: Task) -> str:
 @lru_cache(maxsize=64)
 def digest_of_folder(path: Path) -> str:
     return digest(tree_of(path))
-
-
-def text_of_paper(task: Task) -> str:
-    return "" if task.paper is None else digest_of_file(task.folder / task.paper.file)
 
 
 def hidden_files(task: Task) -> dict[str, str]:

@@ -79,11 +79,6 @@ class Run:
             is_for_program=is_program(settings.agent),
         )
 
-    def junit_facts(self) -> dict[str, Any]:
-        """The suite properties that say what was run."""
-        settings = self.settings
-        return {"agent": settings.agent, "scoring": settings.scoring, "epochs": str(settings.epochs)}
-
     def to_worker(self) -> dict[str, Any]:
         """What the controller decides once and a worker cannot read from its options."""
         own = {one.name: getattr(self, one.name) for one in fields(self) if one.name != "settings"}
@@ -151,9 +146,10 @@ def provider_for(config: pytest.Config, settings: Settings) -> tuple[str | None,
     # A list of tasks needs no engine.
     if config.option.collectonly:
         return None, ""
-    is_trusted = settings.agent in TRUSTED
     try:
-        choice = choose_provider(settings.sandbox, settings.for_sandboxes, is_trusted=is_trusted)
+        choice = choose_provider(
+            settings.sandbox, settings.for_sandboxes, is_trusted=settings.agent in TRUSTED
+        )
         refuse_without_image(choice, settings)
         return choice
     except SuperError as error:

@@ -64,10 +64,9 @@ class Interrupts:
         plugins = config.pluginmanager.get_plugins()
         for channel in (getattr(plugin, "channel", None) for plugin in plugins):
             if hasattr(channel, "waitclose"):
-                watch = threading.Thread(
+                threading.Thread(
                     target=self.interrupt_after, args=(channel,), daemon=True, name="super-connection"
-                )
-                watch.start()
+                ).start()
 
     def interrupt_after(self, channel: Any) -> None:
         # It raises the error of which the other end died.

@@ -146,15 +146,12 @@ class AnswerStore:
         return file if file is not None and file.is_file() else None
 
 
-def size_of(path: AnyPath) -> int:
-    return path.stat().st_size if isinstance(path, Path) else path.root.getinfo(path.at).file_size
-
-
 def read_answers(path: AnyPath) -> TrialAnswers:
     """The answers of a trial; none if the file does not exist. Raises SuperError."""
     answers = TrialAnswers(path=path)
     try:
-        if size_of(path) > MOST_MIB * 2**20:
+        size = path.stat().st_size if isinstance(path, Path) else path.root.getinfo(path.at).file_size
+        if size > MOST_MIB * 2**20:
             raise SuperError(f"{path} is larger than {MOST_MIB} MiB: it is not a record of a trial's answers")
         for number, line in complete_lines(path):
             try:

@@ -22,10 +22,7 @@ LARGEST = 1e15
 
 
 def checked_result(result: TrialResult) -> TrialResult:
-    """A result as it was read.
-
-    Raises ValueError if a field has another type than was written, or a number is not finite.
-    """
+    """A result as it was read. Raises ValueError if a field has another type, or a number is not finite."""
     return checked_line(json.dumps(vars(result)))
 
 
@@ -76,7 +73,5 @@ def checked_line(line: str | bytes) -> TrialResult:
 def adapter() -> TypeAdapter[TrialResult]:
     """Made once, which takes milliseconds."""
     from pydantic import TypeAdapter
-
-    from pytest_super.store.results import TrialResult
 
     return TypeAdapter(TrialResult)

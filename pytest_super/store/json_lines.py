@@ -109,10 +109,7 @@ FULL = (errno.ENOSPC, errno.EDQUOT, errno.EROFS)
 
 @contextmanager
 def disk_errors(path: Path, option: str = "--super-dir") -> Iterator[None]:
-    """Turns an OSError from writing results into an InfrastructureError that contains `path`.
-
-    `option` chooses the path.
-    """
+    """Turns an OSError of writing results into an InfrastructureError with `path`, which `option` chooses."""
     try:
         yield
     except OSError as error:

@@ -118,10 +118,7 @@ def written_results(
 
 
 def stored_results(run: Path) -> list[TrialResult]:
-    """Read the run's list, and trials that had ended but were not listed when the run was killed.
-
-    Raises one of UNREADABLE.
-    """
+    """The listed trials, and those that ended unlisted when the run was killed. Raises one of UNREADABLE."""
     listed = read_results(run)
     return [*listed, *unlisted(run, listed)]
 
@@ -182,7 +179,10 @@ def create_run(base: Path, facts: dict[str, Any], run_id: str) -> RunFolder:
     make_ignored(base, path)
     with disk_errors(base):
         write_atomically(path / FACTS, json.dumps(facts, indent=1) + "\n")
-        point_latest(runs, run_id)
+        # A rename, so that `latest` exists at any time, also while two runs start.
+        link = runs / f".latest-{run_id}"
+        link.symlink_to(run_id)
+        link.replace(runs / "latest")
     return RunFolder(path)
 
 
@@ -226,13 +226,6 @@ def link_or_copy(source: str, target: str) -> None:
         os.link(source, target)
         return
     shutil.copy2(source, target)
-
-
-def point_latest(runs: Path, run_id: str) -> None:
-    # A rename, so that `latest` exists at any time, also while two runs start.
-    link = runs / f".latest-{run_id}"
-    link.symlink_to(run_id)
-    link.replace(runs / "latest")
 
 
 def new_run_id() -> str:

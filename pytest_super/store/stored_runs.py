@@ -20,10 +20,7 @@ def run_folders(directory: Path) -> list[Path]:
 
 
 def find_run(directory: Path, name: str) -> Path:
-    """The folder of a stored run: by its id, as `latest`, by its path, or by that of a file in it.
-
-    Raises SuperError.
-    """
+    """A stored run's folder: by id, as `latest`, by its path or that of a file in it. Raises SuperError."""
     path = Path(name)
     for folder in (directory / "runs" / name, path, path.parent):
         # Unlike the method of Path, it raises nothing for a name of any length.

@@ -76,12 +76,13 @@ def steps_of(record: TrialRecord) -> Iterator[dict[str, Any]]:
 
 
 def agent_step(step: Step, record: TrialRecord) -> dict[str, Any]:
+    used = {"prompt_tokens": step.prompt_tokens, "completion_tokens": step.completion_tokens}
     found = {
         **common(step),
         "source": "agent",
         "model_name": record.result.model,
         "message": step.thought,
-        "metrics": metrics_of(step),
+        "metrics": used if has_model_call(step) else None,
         "extra": rest_of(step),
     }
     if not is_call(step):
@@ -111,9 +112,3 @@ def system_step(step: Step) -> dict[str, Any]:
 
 def common(step: Step) -> dict[str, Any]:
     return {"timestamp": step.started if TIME.fullmatch(step.started) else None}
-
-
-def metrics_of(step: Step) -> dict[str, Any] | None:
-    if not has_model_call(step):
-        return None
-    return {"prompt_tokens": step.prompt_tokens, "completion_tokens": step.completion_tokens}

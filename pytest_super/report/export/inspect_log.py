@@ -4,13 +4,11 @@ A file that ends in .eval: a zip archive of JSON files, one for each sample. Its
 read as a whole, by us and by Inspect, which a run of thousands of trials is too large for.
 """
 
-from __future__ import annotations
-
 import os
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from zipfile import ZIP_DEFLATED, ZipFile
 
 from pytest_super.gate.figures import without_interrupted
@@ -27,9 +25,6 @@ from pytest_super.report.summary import Group, metric_names
 from pytest_super.store.results import TrialResult
 from pytest_super.store.trajectory import Step
 from pytest_super.words import shortened
-
-if TYPE_CHECKING:
-    from pytest_super.report.export.trials import TrialRecord
 
 VERSION = 2
 TASK = "pytest-super"

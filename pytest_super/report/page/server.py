@@ -120,12 +120,11 @@ class Pages:
         assert found is not None
         version = self.version_of(number, found)
         around = [(address(number, one), one.result.name) if one else None for one in run.neighbours(found)]
-        calls = conversation_of(self.readers[number].folder, found, MOST_OF_CALLS)
         return trial_page(
             run,
             detail_of(found, self.readers[number].folder, MOST_OF_TRIAL),
             around=around,
-            conversation=calls,
+            conversation=conversation_of(self.readers[number].folder, found, MOST_OF_CALLS),
             version=tag(version),
             up=f"/{number}/",
             source=f"{address(number, found)}/{TRAJECTORY}",
@@ -231,12 +230,6 @@ class Handler(BaseHTTPRequestHandler):
         """Nothing: a request every two seconds is not worth a line."""
 
 
-def hosts_of(port: int) -> set[str]:
-    """What browsers send as `Host` for this server: without the port if that is HTTP's own."""
-    names = {ADDRESS, "localhost"}
-    return {f"{name}:{port}" for name in names} | (names if port == HTTP_PORT else set())
-
-
 class PageServer(ThreadingHTTPServer):
     """Serves on a free port of the loopback interface."""
 
@@ -246,7 +239,10 @@ class PageServer(ThreadingHTTPServer):
         """Raises OSError if the port is taken."""
         super().__init__((ADDRESS, port), Handler)
         self.pages = Pages(folders)
-        self.hosts = hosts_of(self.server_port)
+        # Browsers send `Host` without the port if that is HTTP's own.
+        names = {ADDRESS, "localhost"}
+        own = names if self.server_port == HTTP_PORT else set()
+        self.hosts = {f"{name}:{self.server_port}" for name in names} | own
 
     @property
     def url(self) -> str:

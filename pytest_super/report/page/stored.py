@@ -267,10 +267,7 @@ def content_of(run: Path, name: str) -> bytes:
 
 
 def readable_steps(run: Path, name: str, trouble: list[str]) -> list[Step]:
-    """The steps in a file of the run, of the lines that can be read.
-
-    `trouble` gets a text for each of the others.
-    """
+    """The steps in a file of the run that can be read. `trouble` gets a text for each other line."""
     found = []
     for number, line in enumerate(lines_of(run, name, trouble), 1):
         try:

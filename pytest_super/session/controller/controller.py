@@ -181,8 +181,10 @@ class Controller:
         """Raises InfrastructureError."""
         if xml := self.config.getoption("xmlpath", None):
             doubled = self.trials.failed & self.trials.afterwards.keys()
-            facts = {**self.run.junit_facts(), **verdict.facts}
-            rewrite_junit(xml, folder, facts, self.config.stash[SCORING].metrics, doubled)
+            settings = self.run.settings
+            facts = {"agent": settings.agent, "scoring": settings.scoring, "epochs": str(settings.epochs)}
+            metrics = self.config.stash[SCORING].metrics
+            rewrite_junit(xml, folder, {**facts, **verdict.facts}, metrics, doubled)
 
     def remember_missed(self) -> None:
         """Have pytest's `--lf` run the missed trials again. It keeps those alone whose report failed."""

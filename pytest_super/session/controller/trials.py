@@ -94,8 +94,7 @@ def trouble_of(report: Any) -> dict[str, Any]:
     """A failure after a trial, as a line of trouble.jsonl; empty if the report is none of one."""
     if not (is_task(report.nodeid) and report.when == "teardown" and report.failed):
         return {}
-    unknown = {"id": trial_of(report.nodeid), "error": report.longreprtext}
-    return getattr(report, "super_trouble", unknown)
+    return getattr(report, "super_trouble", {"id": trial_of(report.nodeid), "error": report.longreprtext})
 
 
 class EarlyEnd:

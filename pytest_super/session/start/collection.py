@@ -75,15 +75,14 @@ class TaskFile(pytest.Module):
             raise self.CollectError(printable(str(error))) from None
         for epoch in range(1, self.config.stash[RUN].settings.epochs.most + 1):
             for task in tasks:
-                name = epoch_name(task.id, epoch)
-                yield self.make_item(name, task, epoch)
+                yield self.make_item(task, epoch)
 
-    def make_item(self, name: str, task: Task, epoch: int) -> TaskItem:
+    def make_item(self, task: Task, epoch: int) -> TaskItem:
         """Make an item that shares the fixture closure of the first item of its folder: it is expensive."""
         closures = self.session.stash.setdefault(FIXTURE_CLOSURES, {})
         item = TaskItem.from_parent(
             self,
-            name=name,
+            name=epoch_name(task.id, epoch),
             callobj=run_task,
             fixtureinfo=closures.get(self.parent),
             task=task,

@@ -30,13 +30,9 @@ def with_answers(settings: Settings) -> Settings:
             raise pytest.UsageError("--super-answers-miss=fail needs --super-answers=RUN")
         return found
     try:
-        is_archive = settings.answers.endswith(".zip")
-        path = (
-            Path(settings.answers).absolute()
-            if is_archive
-            else run_named(settings.directory, settings.answers)
-        )
-        return taking(settings, path)
+        if settings.answers.endswith(".zip"):
+            return taking(settings, Path(settings.answers).absolute())
+        return taking(settings, run_named(settings.directory, settings.answers))
     except SuperError as error:
         raise pytest.UsageError(f"--super-answers={settings.answers}: {error}") from None
 

@@ -73,8 +73,7 @@ class ResumedRun:
 
         Raises pytest.UsageError if the earlier run cannot be read, and InfrastructureError.
         """
-        note = once_in_a_run(self._path / NOTE, lambda: self.taken_of(items))
-        self._names = frozenset(note["taken"])
+        self._names = frozenset(once_in_a_run(self._path / NOTE, lambda: self.taken_of(items))["taken"])
 
     def taken_of(self, items: Sequence[TaskItem]) -> dict[str, Any]:
         """The names of the trials that are now in the run's folder, and why the others are not."""

@@ -87,10 +87,7 @@ def refuse_unfit_machine(config: pytest.Config, items: list[pytest.Item]) -> Non
 
 
 def refuse_shared_gpus(config: pytest.Config, items: list[pytest.Item], workers: int) -> None:
-    """End the session if several workers run tasks with GPUs.
-
-    The engine is asked for a number of devices and always gives the first ones.
-    """
+    """End the session if several workers run tasks with GPUs: the engine always gives the first devices."""
     tasks = sorted({item.task.id for item in items if isinstance(item, TaskItem) and item.task.sandbox.gpus})
     if tasks and workers > 1:
         refuse_to_run(

@@ -97,8 +97,7 @@ def grade_collected(item: TaskItem, grade: Grade, collected: Collected, log: Pat
 
 
 def grader_of(item: TaskItem, task: Task, grade: Grade, log: Path) -> Grader:
-    base = item.provided or ""
-    return Grader(grade, task_folder=task.folder, base=base, log=log)
+    return Grader(grade, task_folder=task.folder, base=item.provided or "", log=log)
 
 
 def second_kernel(item: TaskItem, task: Task, grade: Grade) -> AbstractContextManager[Kernel]:

@@ -28,8 +28,6 @@ from pytest_super.tasks.paper_item import PaperItem
 from pytest_super.tasks.task import Repository, Task
 
 if TYPE_CHECKING:
-    import pytest
-
     from pytest_super.grading.masked_code import PaperCode
     from pytest_super.kernel.client import Kernel
 
@@ -59,10 +57,7 @@ def start_kernel(item: TaskItem, task: Task) -> Kernel:
 def first_ready(
     item: TaskItem, task: Task, code: PaperCode | None = None, *, for_grader: bool = False
 ) -> ReadyKernel:
-    """A kernel, from a snapshot if there is one that works. Raises InfrastructureError.
-
-    `code` is that of the item if it is prepared already.
-    """
+    """A kernel, from a snapshot if there is one that works. Raises InfrastructureError."""
     place = choose_place(item, task, code, for_grader=for_grader)
     try:
         return ready_kernel(place, task)
@@ -128,30 +123,21 @@ def choose_place(
         from pytest_super.grading.masked_code import prepared_code
 
         code = prepared_code(task)
-    prefix = prefix_of(task, sandbox, may_make=may_make) if uses_snapshots(item) else Prefix(task)
+    settings = item.config.stash[RUN].settings
+    # The name of a snapshot does not depend on what a fixture of the project does.
+    uses_snapshots = not settings.no_cache and not has_foreign_kernel(item)
+    prefix = prefix_of(task, sandbox, may_make=may_make) if uses_snapshots else Prefix(task)
     # A grader runs programs.
-    agent_runs_cells = not for_grader and runs_cells(item.config.stash[RUN].settings.agent, task)
+    agent_runs_cells = not for_grader and runs_cells(settings.agent, task)
     return Placement(sandbox, prefix, code, with_kernel=bool(task.pre_execute) or agent_runs_cells)
-
-
-def uses_snapshots(item: TaskItem) -> bool:
-    """Whether the trial can use snapshots: not if a fixture of the project handles the kernel.
-
-    The name of a snapshot does not depend on what such a fixture does.
-    """
-    return not item.config.stash[RUN].settings.no_cache and not has_foreign_kernel(item)
 
 
 def has_foreign_kernel(item: TaskItem) -> bool:
     """Whether a fixture of the project handles the kernel, or can."""
     fixtures = fixture_definitions(item)
-    return fixtures is None or any(map(is_foreign_with_kernel, fixtures))
-
-
-def is_foreign_with_kernel(fixture: pytest.FixtureDef[Any]) -> bool:
-    """Whether a project's own fixture makes the kernel, or requests it."""
-    handles_kernel = not KERNEL_FIXTURES.isdisjoint({fixture.argname, *fixture.argnames})
-    return handles_kernel and not is_own(fixture)
+    return fixtures is None or any(
+        not is_own(one) and not KERNEL_FIXTURES.isdisjoint({one.argname, *one.argnames}) for one in fixtures
+    )
 
 
 def choose_sandbox(item: TaskItem, task: Task) -> Sandbox:

@@ -93,7 +93,9 @@ class TrialRunner:
         """Run all attempts, and grade the last. Returns the exception that ended the trial from outside."""
         try:
             self.run_until_timeout(agent, make_kernel)
-            self.look_at_files()
+            # Before the grader, whose own files are not the agent's.
+            if self.since is not None:
+                self.files = deciding_files(self.trial.kernel, self.since)
             self.grade()
         except BaseException as error:
             return error
@@ -116,7 +118,9 @@ class TrialRunner:
         failed: list[Step] = []
         self.run_attempt(agent, 1 / attempts)
         for number in range(2, attempts + 1):
-            if not self.can_try_again():
+            # Otherwise the spent share of the last attempt would count as a spent budget.
+            self.budget.allow(1.0)
+            if self.trial.submitted or self.budget.spent() is not None:
                 break
             # Saves the compute time of the kernel that `make_kernel` closes.
             self.budget.stop_metering()
@@ -150,7 +154,8 @@ class TrialRunner:
         self.budget.allow(portion)
         self.run_prefix(kernel)
         self.since = time_inside(kernel)
-        self.trial.script = self.entrypoint_script(kernel)
+        if self.task.entrypoint is not None:
+            self.trial.script = EntrypointScript(kernel, self.task.entrypoint.path, self.item.provided)
         self.trial.compute_limit.start()
         self.folder.activity.begin("agent", self.used)
         try:
@@ -160,12 +165,9 @@ class TrialRunner:
             raise
         # A call during which the wall limit was reached can take much longer than that.
         self.charge_usage(0.0 if self.budget.spent() == "wall" else UNDER_WAY_SECONDS)
-        self.raise_outage()
-
-    def look_at_files(self) -> None:
-        """This comes before the grader, whose own files are not the agent's."""
-        if self.since is not None:
-            self.files = deciding_files(self.trial.kernel, self.since)
+        outage = getattr(self.trial.model, "outage", None)
+        if outage is not None and self.stop_reason == "wall" and (why := outage()):
+            raise ModelError(f"the model did not answer until the wall limit: {why}")
 
     def grade(self) -> None:
         """What the grader takes is not the agent's. Raises InfrastructureError."""
@@ -173,29 +175,12 @@ class TrialRunner:
             self.trial.compute_limit.end()
             self.graded = grade_trial(self.item, self.task, self.task.grade, self.trial.kernel)
 
-    def entrypoint_script(self, kernel: Kernel) -> EntrypointScript | None:
-        entrypoint = self.task.entrypoint
-        if entrypoint is None:
-            return None
-        return EntrypointScript(kernel, entrypoint.path, self.item.provided)
-
     def charge_usage(self, timeout: float) -> None:
         """Charge by the model's ledger, which includes calls whose answer the agent did not get."""
         booked_usage = getattr(self.trial.model, "booked_usage", None)
         if booked_usage is not None and (usage := booked_usage(timeout)) is not None:
             self.budget.charge_usage(usage)
         self.budget.update_waited()
-
-    def raise_outage(self) -> None:
-        """Raises ModelError if the wall limit ended the trial because the model did not answer."""
-        outage = getattr(self.trial.model, "outage", None)
-        if outage is not None and self.stop_reason == "wall" and (why := outage()):
-            raise ModelError(f"the model did not answer until the wall limit: {why}")
-
-    def can_try_again(self) -> bool:
-        # Otherwise the spent share of the last attempt would count as a spent budget.
-        self.budget.allow(1.0)
-        return not self.trial.submitted and self.budget.spent() is None
 
     def run_prefix(self, kernel: Kernel) -> None:
         """Run the pre-executed steps. A timeout raises InfrastructureError: it is not the agent's fault."""
@@ -206,16 +191,12 @@ class TrialRunner:
             for step in prefix.steps(kernel):
                 self.trial.add_pre_executed(step)
                 self.begin_pre_executed(step.number + (not step.is_running))
-            self.put_code(kernel)
+            if (code := self.item.paper_code) is not None:
+                code.put(kernel)
+            elif isinstance(self.task, PaperItem):
+                raise InfrastructureError("an item of a paper needs the kernel that this plugin makes")
         except pytest.fail.Exception as error:
             raise InfrastructureError(f"the pre-executed steps did not end in time: {error}") from error
-
-    def put_code(self, kernel: Kernel) -> None:
-        """Put the files of an item of a paper in place. Raises InfrastructureError."""
-        if (code := self.item.paper_code) is not None:
-            code.put(kernel)
-        elif isinstance(self.task, PaperItem):
-            raise InfrastructureError("an item of a paper needs the kernel that this plugin makes")
 
     def begin_pre_executed(self, number: int) -> None:
         if number <= (all_steps := len(self.task.pre_execute)):

@@ -77,10 +77,7 @@ class Workers:
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_testnodedown(self, node: Any, error: Any) -> None:
-        """Take the hints of any worker, since all collect the same.
-
-        Raises pytest.UsageError if a worker has refused to run.
-        """
+        """Take the hints of any worker: all collect the same. Raises pytest.UsageError if one refused."""
         self.has_lost_one |= error is not None
         output = getattr(node, "workeroutput", {})
         if REFUSED in output:
@@ -124,10 +121,7 @@ def shared(value: Any) -> Any:
 
 
 def is_run_again(report: Any, deaths: int, known: TrialResult | None) -> bool:
-    """Whether the trial is run again. Its report is changed accordingly.
-
-    `deaths`: how many workers the trial has lost. `known`: its result, if it arrived before the crash.
-    """
+    """Whether a trial that has lost `deaths` workers is run again. Its report is changed accordingly."""
     if known is not None:
         # The trial is over. Run again, a miss would become the better one of two tries.
         report.when = "teardown"
