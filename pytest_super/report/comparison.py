@@ -41,7 +41,9 @@ def comparison_lines(comparison: Comparison) -> Iterator[str]:
     for one in comparison.sets:
         for word in ("lost", "won"):
             yield from flip_lines(word, one.flipped(word))
-    yield from cause_lines(comparison)
+    shares = [f"{cause} {100 * old:.0f} -> {100 * new:.0f} %" for cause, old, new in causes(comparison)]
+    if shares:
+        yield f"causes, of all trials: {', '.join(shares)}"
     for reason, ids in comparison.left_out.items():
         yield one_line(f"left out, {reason}: {named(ids, MOST_NAMED)}")
     yield from map(printable_line, note_lines(comparison))
@@ -144,13 +146,6 @@ def flip_lines(word: str, tasks: Sequence[ComparedTask]) -> Iterator[str]:
         yield one_line(f"{word:<4}  {task.id}  {mean_text(task.baseline)} -> {mean_text(task.candidate)}")
     if len(tasks) > MOST_NAMED:
         yield f"{word:<4}  and {len(tasks) - MOST_NAMED} more"
-
-
-def cause_lines(comparison: Comparison) -> Iterator[str]:
-    """Why tasks were not solved, in both runs."""
-    shares = [f"{cause} {100 * old:.0f} -> {100 * new:.0f} %" for cause, old, new in causes(comparison)]
-    if shares:
-        yield f"causes, of all trials: {', '.join(shares)}"
 
 
 def mean_text(task: TaskTrials) -> str:

@@ -43,7 +43,7 @@ def rewrite_junit(
     run: RunFolder,
     facts: Mapping[str, object],
     metrics: Sequence[Metric],
-    doubled: Collection[str] = (),
+    doubled: Collection[str],
 ) -> None:
     """Rewrite pytest's file at `path`, if it exists.
 
@@ -55,7 +55,10 @@ def rewrite_junit(
     file = Path(os.path.expanduser(os.path.expandvars(path)))
     if not file.exists():
         return
-    figures = [*facts_of_run(run, facts), *figures_of_run(run, metrics)]
+    figures: list[Figure] = [(f"super.{name}", value) for name, value in facts.items()]
+    # With all reruns, because every rerun was paid for.
+    figures += ((f"super.{field.name}", total or 0) for field, total in totals(run.results.values()))
+    figures += figures_of_run(run, metrics)
     try:
         # A device would be replaced by a file.
         if not file.is_file():
@@ -159,12 +162,6 @@ def figures_of_field(field: Field, result: TrialResult) -> Iterator[Figure]:
         yield field.name, "; ".join(texts_of(field, result))
     else:
         yield field.name, int(value) if isinstance(value, bool) else value
-
-
-def facts_of_run(run: RunFolder, facts: Mapping[str, object]) -> Iterator[Figure]:
-    """What was run and decided, and what it used with all reruns, because every rerun was paid for."""
-    yield from ((f"super.{name}", value) for name, value in facts.items())
-    yield from ((f"super.{field.name}", total or 0) for field, total in totals(run.results.values()))
 
 
 def figures_of_run(run: RunFolder, metrics: Sequence[Metric]) -> Iterator[Figure]:

@@ -270,5 +270,4 @@ class LiveCommand:
 
     def lines(self, width: int) -> list[str]:
         """Called in the display's thread."""
-        doings = dict(self._doings)
-        return [fitted(self._title(), width), *activity_lines(doings, time(), width)]
+        return [fitted(self._title(), width), *activity_lines(dict(self._doings), time(), width)]

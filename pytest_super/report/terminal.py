@@ -100,7 +100,9 @@ def summary_lines(
     yield from unsolved_lines(results, folder or PurePath())
     yield from trouble_lines(afterwards or {})
     yield from unended_lines(results, not_run)
-    yield from resumed_lines(results)
+    reused = Counter(result.resumed_from for result in results if result.resumed_from)
+    for run, count in reused.items():
+        yield f"{counted(count, 'trial')} reused from {run}"
 
 
 def spent_lines(runs: Sequence[TrialResult]) -> Iterator[str]:
@@ -129,13 +131,6 @@ def integrity_lines(results: Sequence[TrialResult]) -> Iterator[str]:
 def scores_of(name: str, results: Sequence[TrialResult], honest: Sequence[TrialResult]) -> str:
     whole, without = (figure(Group(results=some).mean(name)) for some in (results, honest))
     return f"{name} {whole}, {without} without" if honest else f"{name} {whole}, none is left without"
-
-
-def resumed_lines(results: Sequence[TrialResult]) -> Iterator[str]:
-    """How many trials were reused from which run."""
-    counts = Counter(result.resumed_from for result in results if result.resumed_from)
-    for run, count in counts.items():
-        yield f"{counted(count, 'trial')} reused from {run}"
 
 
 def unended_lines(results: Sequence[TrialResult], not_run: int) -> Iterator[str]:
@@ -170,8 +165,7 @@ def means_of(group: Group, metrics: Sequence[Metric]) -> list[str]:
 
 
 def row_of(group: Group, metrics: Sequence[Metric]) -> list[str]:
-    means = means_of(group, metrics)
-    return [group.set, group.category or "-", str(group.trials), *means, str(group.errors)]
+    return [group.set, group.category or "-", str(group.trials), *means_of(group, metrics), str(group.errors)]
 
 
 def figure(value: float | None, deviation: float | None = None, format: str = ".3f") -> str:

@@ -69,8 +69,7 @@ class Session:
         if file_path.name.endswith(TASK_SUFFIX):
             # Pytest's own id of a file outside of the rootdir can be empty, and then the reports of its items
             # would not be known as those of tasks.
-            is_inside = file_path.is_relative_to(parent.config.rootpath)
-            id = None if is_inside else file_path.as_posix()
+            id = None if file_path.is_relative_to(parent.config.rootpath) else file_path.as_posix()
             found.append(TaskFile.from_parent(parent, path=file_path, nodeid=id))
         # Other plugins can collect such files.
         elif file_path.suffix in (".yaml", ".yml") and not found:

@@ -156,8 +156,7 @@ def refuse_unwritable_page(page: Path) -> None:
         pass
     except OSError as error:
         raise pytest.UsageError(f"--super-html: {page} cannot be written: {error.strerror}") from None
-    target = Path(os.path.realpath(page))
-    folder = next(one for one in target.parents if one.exists())
+    folder = next(one for one in Path(os.path.realpath(page)).parents if one.exists())
     if not os.access(folder, os.W_OK | os.X_OK):
         raise pytest.UsageError(f"--super-html: {page} cannot be written: no permission to write in {folder}")
 

@@ -61,8 +61,8 @@ class Interrupts:
 
     def watch_connection(self, config: pytest.Config) -> None:
         """Watch the channel of xdist's plugin in a worker. Without one, execnet ends the worker later."""
-        plugins = config.pluginmanager.get_plugins()
-        for channel in (getattr(plugin, "channel", None) for plugin in plugins):
+        for plugin in config.pluginmanager.get_plugins():
+            channel = getattr(plugin, "channel", None)
             if hasattr(channel, "waitclose"):
                 threading.Thread(
                     target=self.interrupt_after, args=(channel,), daemon=True, name="super-connection"

@@ -49,8 +49,7 @@ class TerminalSummary:
     def run_lines(self, folder: RunFolder) -> list[str]:
         """Empty if no trial began and nothing failed."""
         # Each trouble once, because on a full disk every trial has the same.
-        troubles = map(one_line, dict.fromkeys(self.controller.trouble))
-        lines = [*self.result_lines(folder), *troubles]
+        lines = [*self.result_lines(folder), *map(one_line, dict.fromkeys(self.controller.trouble))]
         if not lines:
             return []
         verdict = self.controller.verdict

@@ -103,8 +103,7 @@ class Cells:
 
 def load_cells(path: Path) -> list[Cell]:
     try:
-        cells = read_json(path)["cells"]
-        return [load_cell(path, number, cell) for number, cell in enumerate(cells, 1)]
+        return [load_cell(path, number, cell) for number, cell in enumerate(read_json(path)["cells"], 1)]
     except OSError as error:
         raise SuperError(f"{path} cannot be read: {error.strerror}") from None
     except UNREADABLE as error:

@@ -55,8 +55,7 @@ class RunFolder:
 
     def ended_result(self, name: str) -> TrialResult | None:
         """The result of a trial that was over when its worker died, also if its report never arrived."""
-        task_id = name.partition("[")[0]
-        for _, result in written_results(self.path, task_id):
+        for _, result in written_results(self.path, task_id=name.partition("[")[0]):
             if result.name != name or result.is_error or result.is_interrupted:
                 continue
             if result.stop_reason != RUNNING:

@@ -6,5 +6,4 @@ from pathlib import Path
 
 def cache_folder(name: str) -> Path:
     """The folder `name` in the user's cache (XDG), which need not exist."""
-    home = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
-    return Path(home) / "pytest-super" / name
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "pytest-super" / name

@@ -40,8 +40,7 @@ def write_inspect(trials: StoredTrials, path: Path) -> None:
             archive.writestr(name, text)
             summaries.append(summary)
         spec, plan = spec_of(trials), plan_of(trials)
-        start = {"version": VERSION, "eval": spec, "plan": plan}
-        archive.writestr("_journal/start.json", to_json(start))
+        archive.writestr("_journal/start.json", to_json({"version": VERSION, "eval": spec, "plan": plan}))
         archive.writestr("summaries.json", to_json(summaries))
         header = {
             "version": VERSION,

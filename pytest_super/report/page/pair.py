@@ -59,7 +59,10 @@ class Pair:
 def pair_of(baseline: ShownRun, candidate: ShownRun) -> Pair:
     tasks = tasks_of(baseline, candidate)
     try:
-        compared = comparison_of(baseline, candidate)
+        require_scipy()
+        from pytest_super.gate.comparison.comparison import compare
+
+        compared = compare(side_of_shown(baseline), side_of_shown(candidate), MARGIN)
     except SuperError as error:
         return Pair(tasks=tasks, trouble=words_of(error))
     # They need scipy, which pages of one run do without.
@@ -73,14 +76,6 @@ def pair_of(baseline: ShownRun, candidate: ShownRun) -> Pair:
         sets=[row_of(one) for one in compared.sets],
         verdicts=list(compared_lines(compared)),
     )
-
-
-def comparison_of(baseline: ShownRun, candidate: ShownRun) -> Comparison:
-    """Compare what can be read. Raises SuperError if nothing can be compared, or without scipy."""
-    require_scipy()
-    from pytest_super.gate.comparison.comparison import compare
-
-    return compare(side_of_shown(baseline), side_of_shown(candidate), MARGIN)
 
 
 def side_of_shown(run: ShownRun) -> Side:

@@ -4,7 +4,7 @@ If no report arrives, because the item was interrupted or its worker died, the r
 folder at the end of the run.
 """
 
-from collections.abc import Generator, Iterable, Iterator, Sequence
+from collections.abc import Generator, Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -164,7 +164,10 @@ class Controller:
             results, not_run=self.trials.not_run(results), epoch=self.run.last_epoch
         )
         if self.run.settings.select == "model":
-            self.choose(results, folder)
+            from pytest_super.session.controller.chosen_trials import choose_by_model
+
+            with self.noted():
+                self.chosen_epochs = choose_by_model(self.config, self.run, results, folder.path)
         self.call_finished_hook(results)
         for write in reports_of(self.run, folder.path, verdict):
             # Whatever one of them raises, the others are written.
@@ -198,13 +201,6 @@ class Controller:
         except (Exception, SystemExit, *OUTCOMES) as error:
             # Raising here would lose the summary of a run that was paid for.
             self.trouble.append(f"pytest_super_run_finished raised {words_of(error)}")
-
-    def choose(self, results: Sequence[TrialResult], folder: RunFolder) -> None:
-        """Let the model choose among the epochs of each task."""
-        from pytest_super.session.controller.chosen_trials import choose_by_model
-
-        with self.noted():
-            self.chosen_epochs = choose_by_model(self.config, self.run, results, folder.path)
 
 
 def exit_status(status: int, verdict: RunVerdict, *, only_errors: bool, has_trouble: bool) -> int:

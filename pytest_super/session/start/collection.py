@@ -133,8 +133,7 @@ def in_order(argument: str) -> str:
     try:
         for task in load_tasks(Path(path)):
             if task.functions and plain.startswith(f"{task.id}_"):
-                known = item_id(task, places_in(task, plain))
-                return f"{path}{SEPARATOR}{known}{bracket}{epoch}"
+                return f"{path}{SEPARATOR}{item_id(task, places_in(task, plain))}{bracket}{epoch}"
     except TaskFileError:
         # Its collection reports that.
         return argument

@@ -73,8 +73,7 @@ def why_missing(package: str) -> str:
         installed = version(requirement.name)
     except PackageNotFoundError:
         return "not installed"
-    fits = requirement.specifier.contains(installed, prereleases=True)
-    return "" if fits else f"installed is {installed}"
+    return "" if requirement.specifier.contains(installed, prereleases=True) else f"installed is {installed}"
 
 
 def refuse_unfit_machine(config: pytest.Config, items: list[pytest.Item]) -> None:

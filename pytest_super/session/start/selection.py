@@ -76,14 +76,11 @@ def order_for_workers(items: list[pytest.Item], expected: dict[str, float], work
     would end last. Measured, longest-first is worse than a random order.
     """
 
-    def seconds(item: TaskItem) -> float:
-        return expected.get(item.task.id, item.task.limits.compute)
-
-    def ranked(tasks: Iterable[TaskItem]) -> list[TaskItem]:
+    def rank(item: TaskItem) -> tuple[float, str]:
         # Equal durations by id, because xdist requires the same order from every worker.
-        return sorted(tasks, key=lambda item: (-seconds(item), item.nodeid))
+        return -expected.get(item.task.id, item.task.limits.compute), item.nodeid
 
-    reorder(items, lambda tasks: long_with_short(ranked(tasks), workers))
+    reorder(items, lambda tasks: long_with_short(sorted(tasks, key=rank), workers))
 
 
 def keep_epochs(items: list[pytest.Item], most: Mapping[str, int], config: pytest.Config) -> None:

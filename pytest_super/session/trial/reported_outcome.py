@@ -123,6 +123,5 @@ def status(report: Any) -> Any:
     if result["error"] is not None and report.failed:
         return "error", "E", "ERROR"
     if report.outcome == "skipped":
-        is_miss = result["error"] is None
-        return ("missed", "m", MISSED) if is_miss else ("stopped", "S", STOPPED)
+        return ("missed", "m", MISSED) if result["error"] is None else ("stopped", "S", STOPPED)
     return None

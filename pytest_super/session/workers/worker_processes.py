@@ -58,8 +58,7 @@ OF_SANDBOXES = {
 
 def are_many(config: pytest.Config) -> bool:
     """Whether `-n` asks for so many workers that forks are worth it, and they are possible here."""
-    workers = getattr(config.option, "numprocesses", None) or 0
-    return workers >= FEWEST and can_fork()
+    return (getattr(config.option, "numprocesses", None) or 0) >= FEWEST and can_fork()
 
 
 class WorkerProcesses:
