@@ -43,7 +43,7 @@ def rewrite_junit(
     run: RunFolder,
     facts: Mapping[str, object],
     metrics: Sequence[Metric],
-    doubled: Collection[str],
+    doubled: Collection[str] = (),
 ) -> None:
     """Rewrite pytest's file at `path`, if it exists.
 

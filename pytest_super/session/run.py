@@ -146,10 +146,9 @@ def provider_for(config: pytest.Config, settings: Settings) -> tuple[str | None,
     # A list of tasks needs no engine.
     if config.option.collectonly:
         return None, ""
+    is_trusted = settings.agent in TRUSTED
     try:
-        choice = choose_provider(
-            settings.sandbox, settings.for_sandboxes, is_trusted=settings.agent in TRUSTED
-        )
+        choice = choose_provider(settings.sandbox, settings.for_sandboxes, is_trusted=is_trusted)
         refuse_without_image(choice, settings)
         return choice
     except SuperError as error:
