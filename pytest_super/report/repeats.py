@@ -101,10 +101,7 @@ def are_close(one: str, other: str) -> bool:
 
 
 def repeat_lines(group: Group, chosen_epochs: Mapping[str, int] | None = None) -> Iterator[str]:
-    """One line for pass@k, and one for the chosen trials, if tasks have several.
-
-    `chosen_epochs` are those that the model has chosen, by task.
-    """
+    """One line for pass@k, one for the trials chosen by execution or, by `chosen_epochs`, by the model."""
     if found := pass_at(group):
         last, tasks = found[-1], len(by_task(group.valid))
         values = [*(f"pass@{one.k} {one.value:.3f}" for one in found), f"pass^{last.k} {last.all_of_k:.3f}"]

@@ -62,10 +62,7 @@ def to_line(data: dict[str, Any]) -> str:
 
 
 def append(path: Path, text: str, *, is_synced: bool = True) -> None:
-    """Append lines to a file. They survive the end of this process. Raises OSError.
-
-    If `is_synced`, they survive a crash of the machine, too, which takes milliseconds.
-    """
+    """Append lines that survive this process, and a crash of the machine if `is_synced`. Raises OSError."""
     with path.open("a+b") as file:
         # A dying process or a full disk can have cut the last line. Both would be lost.
         if file.tell():

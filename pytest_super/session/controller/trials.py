@@ -43,12 +43,8 @@ class Trials:
         self.only_errors = True
         """Whether no report has failed for another reason than an error around an agent."""
 
-    @property
-    def to_come(self) -> list[str]:
-        """List the trials that have not ended, without those of skipped tasks."""
-        return [name for epoch in self.left for name in self.to_come_in(epoch)]
-
     def to_come_in(self, epoch: int) -> Iterator[str]:
+        """The trials that have not ended, without those of skipped tasks."""
         return (name for name in self.left[epoch] if task_and_epoch(name)[0] not in self.skipped)
 
     def not_run(self, results: Iterable[TrialResult]) -> int:
@@ -114,7 +110,7 @@ class EarlyEnd:
         # Most trials end no epoch, and the names of all that are to come are thousands.
         if self._decided or any(self._trials.to_come_in(self._asked + 1)):
             return
-        to_come = self._trials.to_come
+        to_come = [name for epoch in self._trials.left for name in self._trials.to_come_in(epoch)]
         for epoch in whole_epochs(to_come, after=self._asked):
             self._asked = epoch
             if self._gates.is_decided(folder.final(), to_come, epoch):

@@ -35,9 +35,7 @@ from pytest_super.words import counted
 RESUMED_RUN: pytest.StashKey[ResumedRun] = pytest.StashKey()
 NOTE = "resumed.json"
 
-NOTHING_STORED = "nothing valid is stored"
 NOT_KNOWN = "a fixture, a hook or --super-mount takes part, whose changes cannot be noticed"
-OTHER_ANSWERS = "its model's answers come from another record"
 # By the name of a digest.
 DIFFERENT = {
     "subject": "the subject differs",
@@ -87,7 +85,7 @@ class ResumedRun:
                 self.take(item.task, found[reasons.index("")])
                 taken.append(item.name)
             else:
-                others[reasons[0] if reasons else NOTHING_STORED] += 1
+                others[reasons[0] if reasons else "nothing valid is stored"] += 1
         return {"run": self._folder.name, "taken": taken, "others": others}
 
     def stored(self) -> dict[tuple[str, int], list[Stored]]:
@@ -107,7 +105,7 @@ class ResumedRun:
             return NOT_KNOWN
         answers = str(self.facts_of_stored.get("answers") or "")
         if stored.recorded and answers != self._run.settings.answers_of:
-            return OTHER_ANSWERS
+            return "its model's answers come from another record"
         try:
             what = self.expected(item).differs_from(stored)
         # What a hook raises here it raises in the trial as well, which then reports it.

@@ -127,10 +127,7 @@ def providers(config: pytest.Config) -> int:
 
 
 def refuse_late_metrics(config: pytest.Config) -> None:
-    """Raises SuperError if a conftest that was read during collection has metrics.
-
-    Under xdist the controller collects nothing, so it would not know them.
-    """
+    """Raises SuperError for metrics of a conftest read in collection: xdist's controller lacks them."""
     if providers(config) > config.stash[SCORING].providers:
         raise SuperError(
             "pytest_super_metrics is only called in a conftest.py that pytest reads at its start: "
