@@ -60,7 +60,9 @@ def names_in(module: str, file: Path) -> Iterator[str]:
         elif isinstance(node, ast.ImportFrom):
             yield from names_from(node, package)
         elif isinstance(node, ast.Call):
-            yield from name_of_call(node)
+            called = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
+            if called in IMPORTING and node.args and isinstance(node.args[0], ast.Constant):
+                yield str(node.args[0].value)
 
 
 def names_from(node: ast.ImportFrom, package: str) -> Iterator[str]:
@@ -69,12 +71,6 @@ def names_from(node: ast.ImportFrom, package: str) -> Iterator[str]:
     base = ".".join([*above, *filter(None, [node.module])])
     yield base
     yield from (f"{base}.{alias.name}" for alias in node.names)
-
-
-def name_of_call(node: ast.Call) -> Iterator[str]:
-    called = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
-    if called in IMPORTING and node.args and isinstance(node.args[0], ast.Constant):
-        yield str(node.args[0].value)
 
 
 def files_of_modules(names: Iterable[str], find: Find) -> Iterator[tuple[str, Path]]:

@@ -135,7 +135,11 @@ class GatewayServer:
         except RecursionError:
             failure = invalid("the request", "is nested too deeply")
         except Exception as error:
-            failure = internal_error(error)
+            # A client takes a broken answer for a dead gateway and would pay for the call again.
+            traceback.print_exception(error)
+            # An OSError is a full disk, which every call would meet. Anything else can come from this request.
+            kind = Failure.FATAL if isinstance(error, OSError) else Failure.TRANSIENT
+            failure = ModelCallError(kind, f"the model gateway failed: {error!r}")
         return to_line({LAST: {"error": error_data(failure)}})
 
     async def _result(self, asked: Line, body: bytes, lines: AnswerLines) -> Line:
@@ -189,14 +193,6 @@ def count(route: Route, given: Request) -> Line:
     with reading():
         request, _ = protocol.accepted(given, is_open=False)
     return {"body": protocol.counted(estimate_tokens(request))}
-
-
-def internal_error(error: Exception) -> ModelCallError:
-    """A proper answer. A client takes a broken one for a dead gateway and would pay for the call again."""
-    traceback.print_exception(error)
-    # An OSError is a full disk, which every call would meet. Anything else can come from this one request.
-    failure = Failure.FATAL if isinstance(error, OSError) else Failure.TRANSIENT
-    return ModelCallError(failure, f"the model gateway failed: {error!r}")
 
 
 IDLE_SECONDS = 3.0

@@ -199,7 +199,10 @@ class RecordedTrials:
             self._trials[name] = RecordedTrial.open(path, source, is_fork=self._is_fork)
         self._trials.move_to_end(name)
         if len(self._trials) > MOST_TRIALS:
-            self._forget_idle(but=name)
+            # A call under way is in memory alone: read again, its answer would be given once more.
+            idle = [each for each, trial in self._trials.items() if not trial.under_way and each != name]
+            for each in idle[: len(self._trials) - MOST_TRIALS]:
+                del self._trials[each]
         return self._trials[name]
 
     @contextmanager
@@ -212,12 +215,6 @@ class RecordedTrials:
                 text = f"{error}; --super-answers=none does without a record"
                 raise ModelCallError(Failure.TRANSIENT, text, is_final=True) from None
             yield record
-
-    def _forget_idle(self, but: str) -> None:
-        # A call under way is in memory alone: read again, its answer would be given once more.
-        idle = [name for name, trial in self._trials.items() if not trial.under_way and name != but]
-        for name in idle[: len(self._trials) - MOST_TRIALS]:
-            del self._trials[name]
 
 
 def recorded_trials(settings: ModelSettings) -> RecordedTrials | None:

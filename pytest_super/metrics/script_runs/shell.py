@@ -66,7 +66,9 @@ class _Lexer:
             # Within a word `#` is text, as in `git+https://example.org/x#egg=x`.
             if operator or char.isspace() or (char == "#" and self._word is None):
                 yield from self._take_word(before=operator[0] if operator else "")
-                self._skip(char, operator)
+                comment = _COMMENT.match(self._text, self._at) if char == "#" else None
+                found = operator or comment
+                self._at = found.end() if found else self._at + 1
                 if operator:
                     yield operator[0], True
             else:
@@ -78,11 +80,6 @@ class _Lexer:
         if self._word is not None and not (before in _REDIRECTIONS and self._word.isdigit()):
             yield self._word, False
         self._word = None
-
-    def _skip(self, char: str, operator: re.Match[str] | None) -> None:
-        comment = _COMMENT.match(self._text, self._at) if char == "#" else None
-        found = operator or comment
-        self._at = found.end() if found else self._at + 1
 
     def _read_part(self, char: str) -> str:
         pattern = {"'": _SINGLE, '"': _DOUBLE, "\\": _ESCAPED}.get(char, _PLAIN)
@@ -162,18 +159,15 @@ class Shell:
         if launch is None:
             return
         if launch.kind == "shell":
-            self._read_inner(launch.text)
+            if self._depth < DEPTH:
+                inner = Shell(self.folder, depth=self._depth + 1)
+                inner.read(launch.text)
+                self._started += inner.runs
         elif launch.kind == "script":
             run = ScriptRun(join(self.folder, launch.text), words[0] not in ("source", "."))
             self._started.append(run)
         else:
             self._started += [ScriptRun(path, True) for path in module_paths(launch.text)]
-
-    def _read_inner(self, text: str) -> None:
-        if self._depth < DEPTH:
-            inner = Shell(self.folder, depth=self._depth + 1)
-            inner.read(text)
-            self._started += inner.runs
 
 
 def module_paths(name: str) -> list[str]:
