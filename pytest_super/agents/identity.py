@@ -166,7 +166,7 @@ def contents_of(name: str, base: Path, root: Path) -> str:
     if kind != "host-command" and module_of(name.partition("==")[0]) == PACKAGE:
         return digest(source_of(Path(__file__).parents[1] / "programs"))
     files = own_files(name, base, root)
-    return "" if files is None else digest_of(files)
+    return "" if files is None else digest(sorted([name, file_digest(path)] for name, path in files))
 
 
 def own_files(name: str, base: Path, root: Path) -> list[tuple[str, Path]] | None:
@@ -215,7 +215,8 @@ def of_module(name: str, root: Path) -> list[tuple[str, Path]] | None:
     files = dict(files_of_package(name, folders)) if folders else {name: Path(str(module.__file__))}
     own = OwnFiles([root, *(place.parent for place in folders or files.values())])
     code = {module: path for module, path in files.items() if own(path)}
-    found = files | with_imports(code, finder(), lambda path: own(path) and not is_ours(path))
+    ours = Path(__file__).parents[1]
+    found = files | with_imports(code, finder(), lambda path: own(path) and not path.is_relative_to(ours))
     return list(found.items())
 
 
@@ -226,14 +227,6 @@ def files_of_package(name: str, folders: Iterable[Path]) -> Iterator[tuple[str, 
             if not any(fnmatch(path.name, test) for test in TESTS):
                 parts = path.relative_to(folder).as_posix().removesuffix(".py").split("/")
                 yield ".".join([name, *parts]).removesuffix(".__init__"), path
-
-
-def digest_of(files: Iterable[tuple[str, Path]]) -> str:
-    return digest(sorted([name, file_digest(path)] for name, path in files))
-
-
-def is_ours(path: Path) -> bool:
-    return path.is_relative_to(Path(__file__).parents[1])
 
 
 def named_files(command: str, base: Path) -> Iterator[tuple[dict[str, Path], Path]]:

@@ -205,8 +205,7 @@ class Caller:
         seconds = monotonic() - call.began
         answer = replace(answer, started=call.started, seconds=seconds, attempts=call.tries.failed + 1)
         waited = round(account.waiting.seconds, 3)
-        facts = {**answer.facts(), "characters": call.characters, "waited_seconds": waited}
-        self._book(call, answer.usage, **facts)
+        self._book(call, answer.usage, **answer.facts(), characters=call.characters, waited_seconds=waited)
         # After the booking: whatever the answer looks like, it is paid.
         if answer.is_chat:
             body = call.asked.protocol.from_chat(answer.body, call.asked.request)

@@ -137,7 +137,7 @@ class GatewayServer:
         except Exception as error:
             # A client takes a broken answer for a dead gateway and would pay for the call again.
             traceback.print_exception(error)
-            # An OSError is a full disk, which every call would meet. Anything else can come from this request.
+            # An OSError is a full disk, which every call would meet. Others can come from this one request.
             kind = Failure.FATAL if isinstance(error, OSError) else Failure.TRANSIENT
             failure = ModelCallError(kind, f"the model gateway failed: {error!r}")
         return to_line({LAST: {"error": error_data(failure)}})
@@ -151,7 +151,10 @@ class GatewayServer:
         if not isinstance(given, dict):
             raise invalid("the body", "must be a JSON object")
         if route.is_count:
-            return count(route, given)
+            protocol = ROUTES[route]
+            with reading():
+                request, _ = protocol.accepted(given, is_open=False)
+            return {"body": protocol.counted(estimate_tokens(request))}
         return await self._call(trial, route, given, headers, lines)
 
     async def _call(
@@ -185,14 +188,6 @@ class GatewayServer:
         missing = [protocol.relayed_end] if lines.has_events else protocol.events(answer.body, given)
         lines.relay("".join(missing))
         return facts
-
-
-def count(route: Route, given: Request) -> Line:
-    """The answer to a request for its number of tokens: an estimate."""
-    protocol = ROUTES[route]
-    with reading():
-        request, _ = protocol.accepted(given, is_open=False)
-    return {"body": protocol.counted(estimate_tokens(request))}
 
 
 IDLE_SECONDS = 3.0

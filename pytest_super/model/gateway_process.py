@@ -156,7 +156,8 @@ class Gateway:
         """Kill a gateway that hangs."""
         with suppress(ProcessLookupError):
             os.kill(process, signal.SIGKILL)
-        self._log(f"the gateway answered nothing for {self._longest_silence:g} s and was killed")
+        with suppress(OSError), self.log.open("a", encoding="utf-8") as file:
+            file.write(f"the gateway answered nothing for {self._longest_silence:g} s and was killed\n")
         self.drop_lease()
 
     def connect(self) -> Connection:
@@ -190,10 +191,6 @@ class Gateway:
                 self._downtime += now - self._down_since
                 self._down_since = None
             return connection
-
-    def _log(self, line: str) -> None:
-        with suppress(OSError), self.log.open("a", encoding="utf-8") as file:
-            file.write(f"{line}\n")
 
     def last_log_line(self) -> str:
         """The last line that the gateway wrote. If it wrote a traceback, this is the exception."""

@@ -102,7 +102,6 @@ class RecordedTrial:
 
     def ask(self, parts: Sequence[Part], **facts: Any) -> tuple[int, Taken | None]:
         """Write a call. Returns its number, and the recorded call whose answer it gets. Raises OSError."""
-        asked = parts[-1].id
         found = self._take(parts)
         self.calls += 1
         self.under_way += 1
@@ -119,7 +118,7 @@ class RecordedTrial:
             facts |= {"taken": found.call.number, "folded": found.is_folded}
         elif self.source is not None and not self.is_fork:
             facts["differs"] = self.difference(parts)
-        self._write([*lines, {"call": self.calls, "asked": asked, **facts}])
+        self._write([*lines, {"call": self.calls, "asked": parts[-1].id, **facts}])
         return self.calls, found
 
     def _take(self, parts: Sequence[Part]) -> Taken | None:

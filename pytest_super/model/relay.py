@@ -98,7 +98,7 @@ class RelayedGateway:
                 answer: Line = line[LAST]
                 return answer
             if UP in line:
-                # Add what is new of the controller's downtime, as far as a call of this process was under way.
+                # What is new of the controller's downtime, as far as a call of this process was under way.
                 with self._lock:
                     before, self._told = self._told, max(self._told, line[UP])
                     self.downtime += min(self._told - before, monotonic() - min(self._began.values()))

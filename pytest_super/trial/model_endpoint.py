@@ -81,11 +81,9 @@ class ModelEndpoint:
             return reply(models)
         if method == "POST" and (route := route_of(request.path)):
             return self._ask(request, route)
-        return self._refuse(f"{method} {path}"[:LONGEST_NAMED])
-
-    def _refuse(self, request: str) -> Reply:
-        self._name(self._refused, request)
-        return refusal(404, "not_found", f"{request} is not offered here, only {OFFERED}")
+        asked = f"{method} {path}"[:LONGEST_NAMED]
+        self._name(self._refused, asked)
+        return refusal(404, "not_found", f"{asked} is not offered here, only {OFFERED}")
 
     def _name(self, names: dict[str, None], name: str) -> None:
         with self._lock:

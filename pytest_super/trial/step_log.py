@@ -104,9 +104,10 @@ class StepLog:
 
     def _add(self, action: Action, thought: str, started: str, **fields: Any) -> Step:
         # For the calls that led to this step.
-        tokens = {
+        fields = {
             "prompt_tokens": self._budget.prompt_tokens - self._prompt_tokens,
             "completion_tokens": self._budget.completion_tokens - self._completion_tokens,
+            **fields,
         }
         step = Step(
             number=self.next_number,
@@ -117,7 +118,7 @@ class StepLog:
             thought=str(thought or ""),
             started=started,
             ended=now(),
-            **(tokens | fields),
+            **fields,
         )
         before = self.steps[-1].repeats if self.steps and facts_of(self.steps[-1]) == facts_of(step) else 0
         step = replace(step, repeats=before + 1)

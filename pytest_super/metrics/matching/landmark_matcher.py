@@ -116,7 +116,9 @@ class LandmarkMatcher:
             pattern = self._patterns[index]
             matched = pattern.search(window, self._is_refused)
             if matched is not None:
-                self._record(index, matched)
+                self._found[index] = Landmark(
+                    pattern=pattern.text, step=self._step, is_echo=self._is_echo(matched)
+                )
             elif pattern.timed_out:
                 self._found[index] = Landmark(pattern=pattern.text, timed_out=True)
 
@@ -128,8 +130,3 @@ class LandmarkMatcher:
         text = matched.rstrip(SENTINEL).strip()
         # A pattern such as `x?` can match an empty text, which is in every source.
         return bool(text) and text in (self._source or "")
-
-    def _record(self, index: int, matched: str) -> None:
-        self._found[index] = Landmark(
-            pattern=self._patterns[index].text, step=self._step, is_echo=self._is_echo(matched)
-        )
