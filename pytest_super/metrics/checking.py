@@ -81,10 +81,7 @@ def place_name(name: str, place: tuple[str | int, ...]) -> str:
 
 
 def is_right(found: Any, wanted: Any, check: Check) -> bool:
-    """Numbers within `max(rel * |wanted|, abs)`, texts without blanks around them, others only if equal.
-
-    `wanted` is a leaf.
-    """
+    """Numbers within `max(rel * |wanted|, abs)`, texts without blanks around them, others only if equal."""
     if is_number(wanted):
         allowed = max(exact(check.rel) * abs(exact(wanted)), exact(check.abs))
         return is_number(found) and abs(exact(found) - exact(wanted)) <= allowed

@@ -109,8 +109,7 @@ class Caller:
         under_way.add(call)
         try:
             with account.waiting.call():
-                miss = self._record_request(call)
-                return await self._answer(call, miss)
+                return await self._answer(call, self._record_request(call))
         except (BudgetSpentError, ModelCallError) as error:
             self._record_end(call, error=error_data(error))
             raise

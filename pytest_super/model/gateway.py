@@ -45,11 +45,7 @@ GATHER_SECONDS = 0.1
 
 
 class AnswerLines:
-    """The lines of one answer.
-
-    Nothing here waits until the client has read them: one that does not read must not hold the place of its
-    call among those that run at once.
-    """
+    """The lines of one answer. Nothing here waits for a client, which would hold the place of its call."""
 
     def __init__(self, writer: asyncio.StreamWriter) -> None:
         self._writer = writer

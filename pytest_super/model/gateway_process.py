@@ -35,11 +35,7 @@ class Gateway:
     def __init__(
         self, run_id: str, settings: ModelSettings, token: str, *, longest_silence: float = LONGEST_SILENCE
     ) -> None:
-        """`token` is known to the gateway and to all its clients.
-
-        A call takes as long as its provider does, but while it waits the gateway gives signs of life. One
-        that is silent for `longest_silence` seconds is killed and replaced.
-        """
+        """`token` is known to all clients; a gateway silent for `longest_silence` seconds is replaced."""
         self.settings = settings
         self.run_id = run_id
         self._token = token

@@ -162,8 +162,7 @@ class ProviderServer:
     ) -> AsyncIterator[AsyncIterator[list[Event]]]:
         async with request as response:
             if not response.is_success:
-                pieces = [piece async for piece in limited_bytes(response)]
-                text = b"".join(pieces).decode(errors="replace")
+                text = b"".join([piece async for piece in limited_bytes(response)]).decode(errors="replace")
                 # Chat completions have another path there. A server that has answered misses only an item.
                 is_new = self._known.provider in LIKE_OPENAI and not self._spoken.get(protocol.name)
                 is_unknown = response.status_code in NOWHERE_STATUS and (is_new or is_no_model_api(text))

@@ -122,10 +122,7 @@ class RecordedTrial:
         return self.calls, found
 
     def _take(self, parts: Sequence[Part]) -> Taken | None:
-        """The first recorded call that is left of this request, or in the past of a fork the next one.
-
-        A fork's agent that has changed asks otherwise, and gets the same answers: what it does is its past.
-        """
+        """The first call that is left of this request; in a fork's past the next one, whatever is asked."""
         if self.source is None:
             return None
         found = None
@@ -180,10 +177,7 @@ class RecordedTrials:
     """The records of a run's trials. They belong to one event loop."""
 
     def __init__(self, folder: Path, source: AnswerStore | None, *, is_fork: bool = False) -> None:
-        """`folder` is that of the run's trials, and `source` has the answers that are taken.
-
-        That of a fork has one trial, with which all epochs begin.
-        """
+        """`folder` is that of the trials; a fork's `source` has one trial, with which all epochs begin."""
         self.folder = folder
         self._source = source
         self._is_fork = is_fork

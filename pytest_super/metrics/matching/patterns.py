@@ -89,10 +89,7 @@ class Pattern:
         self._compiled, self._is_limited = compile_pattern(text)
 
     def search(self, window: Window, is_refused: Callable[[str], bool] = lambda _: False) -> str | None:
-        """The text of the first match that begins in the window and is not refused.
-
-        None, too, if time is up (`timed_out`).
-        """
+        """The first match that begins in the window and is not refused; None, too, if time is up."""
         if any(window.text.find(literal, window.start) < 0 for literal in self._required):
             return None
         self._allowance += SECONDS_PER_CHARACTER * (len(window.text) - window.start)

@@ -89,8 +89,7 @@ def by_python(arguments: Sequence[str]) -> Launch | None:
         # Short options can be joined, up to the first one that takes a value: `-uW ignore`, `-mtrain`.
         elif stop := re.match(r"-[A-VY-Zabd-ln-z\d]*([cmWX])(.*)", word, re.DOTALL):
             if stop[1] == "m":
-                rest = [*([stop[2]] if stop[2] else []), *arguments[index + 1 :]]
-                return _module(rest)
+                return _module([*([stop[2]] if stop[2] else []), *arguments[index + 1 :]])
             if stop[1] == "c":
                 return None
             skip = not stop[2]

@@ -42,10 +42,7 @@ def is_observed(steps: Sequence[Step]) -> bool:
 
 
 def may_hide_run(step: Step, min_seconds: float) -> bool:
-    """Whether the step is a program of the agent that ran for at least `min_seconds` inside the sandbox.
-
-    A refused program ran nothing.
-    """
+    """Whether the step is a program of the agent that ran for at least `min_seconds` inside the sandbox."""
     has_run = step.origin == "agent" and step.action.type == PROGRAM and not is_refused(step)
     return has_run and step.seconds >= min_seconds
 

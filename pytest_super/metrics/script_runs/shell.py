@@ -164,8 +164,7 @@ class Shell:
                 inner.read(launch.text)
                 self._started += inner.runs
         elif launch.kind == "script":
-            run = ScriptRun(join(self.folder, launch.text), words[0] not in ("source", "."))
-            self._started.append(run)
+            self._started.append(ScriptRun(join(self.folder, launch.text), words[0] not in ("source", ".")))
         else:
             self._started += [ScriptRun(path, True) for path in module_paths(launch.text)]
 
