@@ -133,26 +133,21 @@ class Shell:
                 self.folder = outer.pop()
             # Not after `&&`, `||` and `|`, because an `&` at the end applies to the whole list.
             if command.end in (";", "\n", "&", ")", ""):
-                self._settle(in_background=command.end == "&")
+                (self._background if command.end == "&" else self.runs).extend(self._started)
+                self._started = []
 
     def read_words(self, words: Sequence[str]) -> None:
         words = without_prefix(words)
         match words:
             case ["cd" | "pushd" | "popd" as name, *rest]:
-                self._change_folder(name, [word for word in rest if not word.startswith("-") or word == "-"])
+                targets = [word for word in rest if not word.startswith("-") or word == "-"]
+                target = targets[0] if targets else "~"
+                folder = self._previous if name == "popd" or target == "-" else join(self.folder, target)
+                self._previous, self.folder = self.folder, folder
             case ["wait", *_]:
                 self.runs += self._background
             case [_, *_]:
                 self._launch(words)
-
-    def _settle(self, *, in_background: bool) -> None:
-        (self._background if in_background else self.runs).extend(self._started)
-        self._started = []
-
-    def _change_folder(self, name: str, targets: list[str]) -> None:
-        target = targets[0] if targets else "~"
-        folder = self._previous if name == "popd" or target == "-" else join(self.folder, target)
-        self._previous, self.folder = self.folder, folder
 
     def _launch(self, words: Sequence[str]) -> None:
         launch = launched(words)
