@@ -60,7 +60,9 @@ def names_in(module: str, file: Path) -> Iterator[str]:
         elif isinstance(node, ast.ImportFrom):
             yield from names_from(node, package)
         elif isinstance(node, ast.Call):
-            yield from name_of_call(node)
+            called = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
+            if called in IMPORTING and node.args and isinstance(node.args[0], ast.Constant):
+                yield str(node.args[0].value)
 
 
 def names_from(node: ast.ImportFrom, package: str) -> Iterator[str]:
@@ -69,12 +71,6 @@ def names_from(node: ast.ImportFrom, package: str) -> Iterator[str]:
     base = ".".join([*above, *filter(None, [node.module])])
     yield base
     yield from (f"{base}.{alias.name}" for alias in node.names)
-
-
-def name_of_call(node: ast.Call) -> Iterator[str]:
-    called = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
-    if called in IMPORTING and node.args and isinstance(node.args[0], ast.Constant):
-        yield str(node.args[0].value)
 
 
 def files_of_modules(names: Iterable[str], find: Find) -> Iterator[tuple[str, Path]]:
@@ -170,7 +166,7 @@ def contents_of(name: str, base: Path, root: Path) -> str:
     if kind != "host-command" and module_of(name.partition("==")[0]) == PACKAGE:
         return digest(source_of(Path(__file__).parents[1] / "programs"))
     files = own_files(name, base, root)
-    return "" if files is None else digest_of(files)
+    return "" if files is None else digest(sorted([name, file_digest(path)] for name, path in files))
 
 
 def own_files(name: str, base: Path, root: Path) -> list[tuple[str, Path]] | None:
@@ -219,7 +215,8 @@ def of_module(name: str, root: Path) -> list[tuple[str, Path]] | None:
     files = dict(files_of_package(name, folders)) if folders else {name: Path(str(module.__file__))}
     own = OwnFiles([root, *(place.parent for place in folders or files.values())])
     code = {module: path for module, path in files.items() if own(path)}
-    found = files | with_imports(code, finder(), lambda path: own(path) and not is_ours(path))
+    ours = Path(__file__).parents[1]
+    found = files | with_imports(code, finder(), lambda path: own(path) and not path.is_relative_to(ours))
     return list(found.items())
 
 
@@ -230,14 +227,6 @@ def files_of_package(name: str, folders: Iterable[Path]) -> Iterator[tuple[str, 
             if not any(fnmatch(path.name, test) for test in TESTS):
                 parts = path.relative_to(folder).as_posix().removesuffix(".py").split("/")
                 yield ".".join([name, *parts]).removesuffix(".__init__"), path
-
-
-def digest_of(files: Iterable[tuple[str, Path]]) -> str:
-    return digest(sorted([name, file_digest(path)] for name, path in files))
-
-
-def is_ours(path: Path) -> bool:
-    return path.is_relative_to(Path(__file__).parents[1])
 
 
 def named_files(command: str, base: Path) -> Iterator[tuple[dict[str, Path], Path]]:

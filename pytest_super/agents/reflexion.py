@@ -37,7 +37,10 @@ def make_plan(trial: Trial, failed: Sequence[Step]) -> str:
     """The model's plan, or "" if it makes none, from as many of the last steps as fit into its window."""
     while True:
         try:
-            return parse_plan(trial.try_to_complete(messages(trial.task, failed), **DECODING).text)
+            answer = trial.try_to_complete(messages(trial.task, failed), **DECODING).text
+            # The text after `Plan:`, if there is one, up to `[END]`, if there is one.
+            _, mark, plan = answer.partition("Plan:")
+            return (plan if mark else answer).partition("[END]")[0].strip()
         except FilteredError:
             return ""
         except BudgetSpentError as spent:
@@ -55,9 +58,3 @@ def messages(task: PublicTask, failed: Sequence[Step]) -> list[Message]:
         {"role": "system", "content": read_prompt("reflection")},
         {"role": "user", "content": f"Task: {task.query}\n\nThe attempt:\n\n{history_text(failed)}"},
     ]
-
-
-def parse_plan(answer: str) -> str:
-    """The text after `Plan:`, if there is one, up to `[END]`, if there is one."""
-    _, mark, plan = answer.partition("Plan:")
-    return (plan if mark else answer).partition("[END]")[0].strip()

@@ -104,8 +104,7 @@ def is_program(name: str) -> bool:
 
 def installed_names() -> list[str]:
     """The names of all agents that are programs in images."""
-    names = sorted(offered_agents().names)
-    return [name for name in names if isinstance(import_agent(name), InstalledAgent)]
+    return [name for name in sorted(offered_agents().names) if isinstance(import_agent(name), InstalledAgent)]
 
 
 def import_agent(name: str) -> Any:

@@ -81,18 +81,11 @@ def place_name(name: str, place: tuple[str | int, ...]) -> str:
 
 
 def is_right(found: Any, wanted: Any, check: Check) -> bool:
-    """Numbers within `max(rel * |wanted|, abs)`, texts without blanks around them, others only if equal.
-
-    `wanted` is a leaf.
-    """
+    """Numbers within `max(rel * |wanted|, abs)`, texts without blanks around them, others only if equal."""
     if is_number(wanted):
-        return is_number(found) and is_near(found, wanted, check)
+        allowed = max(exact(check.rel) * abs(exact(wanted)), exact(check.abs))
+        return is_number(found) and abs(exact(found) - exact(wanted)) <= allowed
     if isinstance(wanted, str) and isinstance(found, str):
         one, other = found.strip(), wanted.strip()
         return one.casefold() == other.casefold() if check.ignore_case else one == other
     return type(found) is type(wanted) and bool(found == wanted)
-
-
-def is_near(found: float, wanted: float, check: Check) -> bool:
-    allowed = max(exact(check.rel) * abs(exact(wanted)), exact(check.abs))
-    return abs(exact(found) - exact(wanted)) <= allowed

@@ -81,7 +81,8 @@ def distinctive_values(answer: Any) -> Iterator[Figure | Phrase]:
         if isinstance(value, str):
             if is_distinctive(value):
                 yield Phrase(name=name, value=value)
-        elif is_finite_number(value):
+        # Not math.isfinite, which raises for a large int.
+        elif isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < math.inf:
             digits = len(mantissa(repr(value)).strip("0"))
             if digits >= LEAST_DIGITS:
                 yield Figure(name=name, value=value, digits=digits)
@@ -98,11 +99,6 @@ def is_distinctive(text: str) -> bool:
     has_words = len(text.split()) >= LEAST_WORDS
     has_digits = sum(map(str.isdigit, text)) >= LEAST_DIGITS_OF_TEXT
     return len(text.strip()) >= LEAST_CHARACTERS and (has_words or has_digits)
-
-
-def is_finite_number(value: Any) -> bool:
-    # Not math.isfinite, which raises for a large int.
-    return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < math.inf
 
 
 def numbers_in(text: str, least_digits: int) -> Iterator[Number]:

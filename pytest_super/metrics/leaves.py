@@ -13,10 +13,7 @@ MISSING = object()
 
 
 def leaves(value: Any) -> Iterator[tuple[Place, Any]]:
-    """Each value that contains no other, with its place: the values that metrics compare.
-
-    An empty list or mapping is one of them.
-    """
+    """Each value that contains no other, with its place; an empty list or mapping is one of them."""
     return ((place, leaf) for place, leaf, _ in leaves_beside(value, MISSING))
 
 

@@ -152,14 +152,11 @@ def _mentions(step: Step, name: str) -> bool:
 def _went_well(step: Step, name: str) -> bool:
     if "Traceback" in step.observation or f"{name}: error" in step.observation:
         return False
-    return _seconds(step) >= MIN_SECONDS
-
-
-def _seconds(step: Step) -> float:
-    """The duration of the whole step. Edits have a duration too."""
-    if step.started:
-        return (datetime.fromisoformat(step.ended) - datetime.fromisoformat(step.started)).total_seconds()
-    return step.seconds
+    if not step.started:
+        return step.seconds >= MIN_SECONDS
+    # The whole step: edits have a duration too.
+    whole = datetime.fromisoformat(step.ended) - datetime.fromisoformat(step.started)
+    return whole.total_seconds() >= MIN_SECONDS
 
 
 def _content(step: Step) -> object:

@@ -53,11 +53,8 @@ def losses_of(wanted: Any, found: Any) -> Iterator[float]:
         for value, other in zip(wanted, found, strict=False):
             yield from losses_of(value, read(other))
     else:
-        yield loss(wanted, found)
-
-
-def loss(wanted: Any, found: Any) -> float:
-    try:
-        return float(abs(wanted - found) / wanted)
-    except (TypeError, ZeroDivisionError, OverflowError):
-        return 1.0
+        try:
+            loss = float(abs(wanted - found) / wanted)
+        except (TypeError, ZeroDivisionError, OverflowError):
+            loss = 1.0
+        yield loss

@@ -109,8 +109,7 @@ class Caller:
         under_way.add(call)
         try:
             with account.waiting.call():
-                miss = self._record_request(call)
-                return await self._answer(call, miss)
+                return await self._answer(call, self._record_request(call))
         except (BudgetSpentError, ModelCallError) as error:
             self._record_end(call, error=error_data(error))
             raise
@@ -205,8 +204,7 @@ class Caller:
         seconds = monotonic() - call.began
         answer = replace(answer, started=call.started, seconds=seconds, attempts=call.tries.failed + 1)
         waited = round(account.waiting.seconds, 3)
-        facts = {**answer.facts(), "characters": call.characters, "waited_seconds": waited}
-        self._book(call, answer.usage, **facts)
+        self._book(call, answer.usage, **answer.facts(), characters=call.characters, waited_seconds=waited)
         # After the booking: whatever the answer looks like, it is paid.
         if answer.is_chat:
             body = call.asked.protocol.from_chat(answer.body, call.asked.request)

@@ -45,11 +45,7 @@ GATHER_SECONDS = 0.1
 
 
 class AnswerLines:
-    """The lines of one answer.
-
-    Nothing here waits until the client has read them: one that does not read must not hold the place of its
-    call among those that run at once.
-    """
+    """The lines of one answer. Nothing here waits for a client, which would hold the place of its call."""
 
     def __init__(self, writer: asyncio.StreamWriter) -> None:
         self._writer = writer
@@ -135,7 +131,11 @@ class GatewayServer:
         except RecursionError:
             failure = invalid("the request", "is nested too deeply")
         except Exception as error:
-            failure = internal_error(error)
+            # A client takes a broken answer for a dead gateway and would pay for the call again.
+            traceback.print_exception(error)
+            # An OSError is a full disk, which every call would meet. Others can come from this one request.
+            kind = Failure.FATAL if isinstance(error, OSError) else Failure.TRANSIENT
+            failure = ModelCallError(kind, f"the model gateway failed: {error!r}")
         return to_line({LAST: {"error": error_data(failure)}})
 
     async def _result(self, asked: Line, body: bytes, lines: AnswerLines) -> Line:
@@ -147,7 +147,10 @@ class GatewayServer:
         if not isinstance(given, dict):
             raise invalid("the body", "must be a JSON object")
         if route.is_count:
-            return count(route, given)
+            protocol = ROUTES[route]
+            with reading():
+                request, _ = protocol.accepted(given, is_open=False)
+            return {"body": protocol.counted(estimate_tokens(request))}
         return await self._call(trial, route, given, headers, lines)
 
     async def _call(
@@ -181,22 +184,6 @@ class GatewayServer:
         missing = [protocol.relayed_end] if lines.has_events else protocol.events(answer.body, given)
         lines.relay("".join(missing))
         return facts
-
-
-def count(route: Route, given: Request) -> Line:
-    """The answer to a request for its number of tokens: an estimate."""
-    protocol = ROUTES[route]
-    with reading():
-        request, _ = protocol.accepted(given, is_open=False)
-    return {"body": protocol.counted(estimate_tokens(request))}
-
-
-def internal_error(error: Exception) -> ModelCallError:
-    """A proper answer. A client takes a broken one for a dead gateway and would pay for the call again."""
-    traceback.print_exception(error)
-    # An OSError is a full disk, which every call would meet. Anything else can come from this one request.
-    failure = Failure.FATAL if isinstance(error, OSError) else Failure.TRANSIENT
-    return ModelCallError(failure, f"the model gateway failed: {error!r}")
 
 
 IDLE_SECONDS = 3.0

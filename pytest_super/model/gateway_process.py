@@ -35,11 +35,7 @@ class Gateway:
     def __init__(
         self, run_id: str, settings: ModelSettings, token: str, *, longest_silence: float = LONGEST_SILENCE
     ) -> None:
-        """`token` is known to the gateway and to all its clients.
-
-        A call takes as long as its provider does, but while it waits the gateway gives signs of life. One
-        that is silent for `longest_silence` seconds is killed and replaced.
-        """
+        """`token` is known to all clients; a gateway silent for `longest_silence` seconds is replaced."""
         self.settings = settings
         self.run_id = run_id
         self._token = token
@@ -156,7 +152,8 @@ class Gateway:
         """Kill a gateway that hangs."""
         with suppress(ProcessLookupError):
             os.kill(process, signal.SIGKILL)
-        self._log(f"the gateway answered nothing for {self._longest_silence:g} s and was killed")
+        with suppress(OSError), self.log.open("a", encoding="utf-8") as file:
+            file.write(f"the gateway answered nothing for {self._longest_silence:g} s and was killed\n")
         self.drop_lease()
 
     def connect(self) -> Connection:
@@ -190,10 +187,6 @@ class Gateway:
                 self._downtime += now - self._down_since
                 self._down_since = None
             return connection
-
-    def _log(self, line: str) -> None:
-        with suppress(OSError), self.log.open("a", encoding="utf-8") as file:
-            file.write(f"{line}\n")
 
     def last_log_line(self) -> str:
         """The last line that the gateway wrote. If it wrote a traceback, this is the exception."""

@@ -28,19 +28,18 @@ if TYPE_CHECKING:
     from pytest_super.model.known_model import KnownModel
 
 
-OPENROUTER = Site(
-    base_url="https://openrouter.ai/api/v1",
-    base_variables=("OPENROUTER_API_BASE",),
-    key_variables=("OPENROUTER_API_KEY", "OR_API_KEY"),
-    takes_parts=True,
-    takes_marks=True,
-)
 # Of most, litellm knows the address and the key.
 OTHERS = "dashscope deepseek github groq hosted_vllm lm_studio moonshot nebius sambanova together_ai xai zai"
 LIKE_OPENAI = {
     **dict.fromkeys(OTHERS.split(), Site()),
     **dict.fromkeys((COMMON.provider, "custom_openai"), COMMON.site),
-    "openrouter": OPENROUTER,
+    "openrouter": Site(
+        base_url="https://openrouter.ai/api/v1",
+        base_variables=("OPENROUTER_API_BASE",),
+        key_variables=("OPENROUTER_API_KEY", "OR_API_KEY"),
+        takes_parts=True,
+        takes_marks=True,
+    ),
     "litellm_proxy": Site(takes_parts=True, takes_marks=True),
 }
 # litellm's parameters, which the user can state: they are about the call, and no server knows them.
@@ -162,8 +161,7 @@ class ProviderServer:
     ) -> AsyncIterator[AsyncIterator[list[Event]]]:
         async with request as response:
             if not response.is_success:
-                pieces = [piece async for piece in limited_bytes(response)]
-                text = b"".join(pieces).decode(errors="replace")
+                text = b"".join([piece async for piece in limited_bytes(response)]).decode(errors="replace")
                 # Chat completions have another path there. A server that has answered misses only an item.
                 is_new = self._known.provider in LIKE_OPENAI and not self._spoken.get(protocol.name)
                 is_unknown = response.status_code in NOWHERE_STATUS and (is_new or is_no_model_api(text))

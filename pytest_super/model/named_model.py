@@ -118,14 +118,12 @@ class NamedModel(ModelProvider):
         is_stated = tokens.prompt > 0 and is_plausible(usage)
         if protocol is COMMON and not has_message(body):
             used = self._used(asked, served, tokens, usage) if is_stated else NO_USAGE
-            text = f"{self.model}: the answer has no message"
-            raise ModelCallError(Failure.TRANSIENT, text, usage=used)
+            raise ModelCallError(Failure.TRANSIENT, f"{self.model}: the answer has no message", usage=used)
         if not is_stated:
             message = protocol.said(body, asked)
             tokens = estimated(protocol, asked, [message.get(name) for name in SAID])
         # The usage of a chat completion has details with prices of their own.
-        is_own = protocol is COMMON and is_stated
-        usage = with_tokens(usage, tokens) if is_own else openai_usage(tokens)
+        usage = with_tokens(usage, tokens) if protocol is COMMON and is_stated else openai_usage(tokens)
         return Answer(
             body={**body, "usage": usage} if protocol is COMMON else body,
             is_chat=protocol is COMMON,
@@ -147,8 +145,7 @@ class NamedModel(ModelProvider):
     def _usage_of_part(self, protocol: WireProtocol, request: Request, broken: BrokenStreamError) -> Usage:
         """What a broken stream has used, as far as it says, otherwise by an estimate."""
         stated = protocol.tokens(protocol.usage_of(broken.events))
-        said = [event.get(protocol.said_in) for event in broken.events]
-        guess = estimated(protocol, request, said)
+        guess = estimated(protocol, request, [event.get(protocol.said_in) for event in broken.events])
         prompt = stated.prompt or guess.prompt
         completion, cached = stated.completion or guess.completion, min(stated.cached, prompt)
         tokens = replace(stated, prompt=prompt, completion=completion, cached=cached)

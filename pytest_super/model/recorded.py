@@ -102,7 +102,6 @@ class RecordedTrial:
 
     def ask(self, parts: Sequence[Part], **facts: Any) -> tuple[int, Taken | None]:
         """Write a call. Returns its number, and the recorded call whose answer it gets. Raises OSError."""
-        asked = parts[-1].id
         found = self._take(parts)
         self.calls += 1
         self.under_way += 1
@@ -119,14 +118,11 @@ class RecordedTrial:
             facts |= {"taken": found.call.number, "folded": found.is_folded}
         elif self.source is not None and not self.is_fork:
             facts["differs"] = self.difference(parts)
-        self._write([*lines, {"call": self.calls, "asked": asked, **facts}])
+        self._write([*lines, {"call": self.calls, "asked": parts[-1].id, **facts}])
         return self.calls, found
 
     def _take(self, parts: Sequence[Part]) -> Taken | None:
-        """The first recorded call that is left of this request, or in the past of a fork the next one.
-
-        A fork's agent that has changed asks otherwise, and gets the same answers: what it does is its past.
-        """
+        """The first call that is left of this request; in a fork's past the next one, whatever is asked."""
         if self.source is None:
             return None
         found = None
@@ -181,10 +177,7 @@ class RecordedTrials:
     """The records of a run's trials. They belong to one event loop."""
 
     def __init__(self, folder: Path, source: AnswerStore | None, *, is_fork: bool = False) -> None:
-        """`folder` is that of the run's trials, and `source` has the answers that are taken.
-
-        That of a fork has one trial, with which all epochs begin.
-        """
+        """`folder` is that of the trials; a fork's `source` has one trial, with which all epochs begin."""
         self.folder = folder
         self._source = source
         self._is_fork = is_fork
@@ -199,7 +192,10 @@ class RecordedTrials:
             self._trials[name] = RecordedTrial.open(path, source, is_fork=self._is_fork)
         self._trials.move_to_end(name)
         if len(self._trials) > MOST_TRIALS:
-            self._forget_idle(but=name)
+            # A call under way is in memory alone: read again, its answer would be given once more.
+            idle = [each for each, trial in self._trials.items() if not trial.under_way and each != name]
+            for each in idle[: len(self._trials) - MOST_TRIALS]:
+                del self._trials[each]
         return self._trials[name]
 
     @contextmanager
@@ -212,12 +208,6 @@ class RecordedTrials:
                 text = f"{error}; --super-answers=none does without a record"
                 raise ModelCallError(Failure.TRANSIENT, text, is_final=True) from None
             yield record
-
-    def _forget_idle(self, but: str) -> None:
-        # A call under way is in memory alone: read again, its answer would be given once more.
-        idle = [name for name, trial in self._trials.items() if not trial.under_way and name != but]
-        for name in idle[: len(self._trials) - MOST_TRIALS]:
-            del self._trials[name]
 
 
 def recorded_trials(settings: ModelSettings) -> RecordedTrials | None:

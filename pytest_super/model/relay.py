@@ -98,15 +98,12 @@ class RelayedGateway:
                 answer: Line = line[LAST]
                 return answer
             if UP in line:
-                self._note_up(line[UP])
+                # What is new of the controller's downtime, as far as a call of this process was under way.
+                with self._lock:
+                    before, self._told = self._told, max(self._told, line[UP])
+                    self.downtime += min(self._told - before, monotonic() - min(self._began.values()))
             else:
                 hear(line)
-
-    def _note_up(self, downtime: float) -> None:
-        """Add what is new of the controller's downtime, as far as a call of this process was under way."""
-        with self._lock:
-            before, self._told = self._told, max(self._told, downtime)
-            self.downtime += min(self._told - before, monotonic() - min(self._began.values()))
 
     def close(self) -> None:
         """The controller releases the gateway."""

@@ -114,16 +114,12 @@ class ScriptedProvider(ModelProvider):
             text = f"the script {self.path} has no answer {call} for task {task}, only {len(answers)}"
             raise ModelCallError(Failure.REFUSED, text)
         answer = answers[call - 1]
-        if answer.error is not None:
-            raise failed_call(answer.error)
+        if (error := answer.error) is not None:
+            failure = classify(error.status, {error.code})
+            # There is no provider to ask a harmless question.
+            failure = Failure.REFUSED if failure is Failure.DENIED else failure
+            raise ModelCallError(failure, f"scripted: {error.message}", is_final=True)
         return answer_from(answer, asked.chat, task, call)
-
-
-def failed_call(error: ScriptedError) -> ModelCallError:
-    failure = classify(error.status, {error.code})
-    # There is no provider to ask a harmless question.
-    failure = Failure.REFUSED if failure is Failure.DENIED else failure
-    return ModelCallError(failure, f"scripted: {error.message}", is_final=True)
 
 
 def answer_from(answer: ScriptedAnswer, request: Request, task: str, call: int) -> Answer:

@@ -58,8 +58,7 @@ class Connection:
 
     def send(self, token: str, request: Line, body: bytes) -> None:
         """Raises OSError."""
-        line = to_line({**request, "size": len(body)})
-        self._socket.sendall(token_line(token) + line.encode() + body)
+        self._socket.sendall(token_line(token) + to_line({**request, "size": len(body)}).encode() + body)
 
     def read(self, seconds: float) -> list[Line]:
         """The lines that end in the next piece. Raises TimeoutError if nothing comes, and ConnectionError."""

@@ -19,10 +19,6 @@ if TYPE_CHECKING:
     from pytest_super.trial.trial import Trial
 
 
-ReadFile = Callable[[str, int], bytes]
-"""Like `SandboxFiles.read`: takes a path and the most bytes to read. Raises OSError."""
-
-
 # What a shell exits with if it cannot execute a file, or cannot find it.
 NOT_STARTED = (126, NOT_FOUND)
 LONGEST_LINE = 200
@@ -100,8 +96,8 @@ class AnswerReader:
         self.problem = ""
         """Why an answer file that is there cannot be used."""
 
-    def read(self, read_file: ReadFile) -> tuple[str, str]:
-        """The file's text, or a message that there is no answer, with the outcome `ok` or `error`."""
+    def read(self, read_file: Callable[[str, int], bytes]) -> tuple[str, str]:
+        """The file's text or why there is none, and `ok` or `error`; `read_file` is as SandboxFiles.read."""
         try:
             text = read_file(self.path, LONGEST_FILE).decode()
             self.value = json.loads(text)

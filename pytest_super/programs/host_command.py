@@ -105,10 +105,7 @@ def run_beside(trial: Trial, folder: str, line: str) -> tuple[str, str]:
 def observation(
     trial: Trial, folder: str, program: HostProgram, code: int | None, endpoint: TrialEndpoint
 ) -> tuple[str, str]:
-    """`code` is None if we ended the program.
-
-    Raises InfrastructureError if the program could not start.
-    """
+    """`code` is None if we ended the program. Raises InfrastructureError if it could not start."""
     outcome = Outcome.OK if trial.submitted else Outcome.INTERRUPTED
     output, outputs = program.output, program.output.outputs()
     result = CellResult(outcome=outcome, text=readable(outputs), outputs=outputs, omitted=output.omitted)

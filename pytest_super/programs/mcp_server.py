@@ -55,10 +55,6 @@ class TrialTool:
     is_action: bool = True
 
     @property
-    def full_description(self) -> str:
-        return f"{self.description} {OVER}" if self.is_action else self.description
-
-    @property
     def schema(self) -> dict[str, Any]:
         """The JSON Schema of its arguments."""
         properties = {**self.fields, "thought": THOUGHT} if self.is_action else self.fields
@@ -176,7 +172,11 @@ def trial_server() -> Server[Any]:
     from mcp.server.lowlevel import Server
 
     tools = [
-        types.Tool(name=name, description=tool.full_description, input_schema=tool.schema)
+        types.Tool(
+            name=name,
+            description=f"{tool.description} {OVER}" if tool.is_action else tool.description,
+            input_schema=tool.schema,
+        )
         for name, tool in TOOLS.items()
     ]
 

@@ -43,7 +43,11 @@ def main(command: str, folder: str, reports: int) -> None:
         write_line(reports, str(error))
         return
     write_line(reports, STARTED)
-    leave_outputs()
+    # Our copy of the program's output would keep it from ending before us, and its folder is removed.
+    null = os.open(os.devnull, os.O_RDWR)
+    for descriptor in (1, 2):
+        os.dup2(null, descriptor)
+    os.chdir("/")
     watch(program, wake, reports)
     end_all()
     os.close(reports)
@@ -75,15 +79,6 @@ def start(command: str) -> int:
         setsid=True,
         setsigdef=SIGNALS,
     )
-
-
-def leave_outputs() -> None:
-    """Close our copy of the program's output, and leave its folder."""
-    # Otherwise the output would not end before we do.
-    null = os.open(os.devnull, os.O_RDWR)
-    for descriptor in (1, 2):
-        os.dup2(null, descriptor)
-    os.chdir("/")
 
 
 def watch(program: int, wake: int, reports: int) -> None:

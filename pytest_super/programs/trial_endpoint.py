@@ -87,10 +87,7 @@ class TrialEndpoint:
         self._pending.put(None)
 
     def is_over(self) -> bool:
-        """Whether the trial is over. Ends it if its budget is spent, for example by requests to the model.
-
-        Raises ModelError if the model failed first.
-        """
+        """Whether the trial is over: a spent budget ends it. Raises ModelError if the model failed first."""
         trial, model = self._trial, self._model
         if trial.stop_reason is not None:
             return True

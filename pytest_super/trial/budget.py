@@ -88,10 +88,7 @@ class Budget:
 
     @property
     def wall_seconds(self) -> float:
-        """Seconds since the start, without the known part of the waiting for the model.
-
-        Recorded answers count with the time that they took, so that they lengthen no trial.
-        """
+        """Seconds since the start, without known waits for the model, with the time of recorded answers."""
         if self._started is None:
             return 0.0
         return self.clock() - self._started - self.waited_seconds + self.recorded_seconds

@@ -81,11 +81,9 @@ class ModelEndpoint:
             return reply(models)
         if method == "POST" and (route := route_of(request.path)):
             return self._ask(request, route)
-        return self._refuse(f"{method} {path}"[:LONGEST_NAMED])
-
-    def _refuse(self, request: str) -> Reply:
-        self._name(self._refused, request)
-        return refusal(404, "not_found", f"{request} is not offered here, only {OFFERED}")
+        asked = f"{method} {path}"[:LONGEST_NAMED]
+        self._name(self._refused, asked)
+        return refusal(404, "not_found", f"{asked} is not offered here, only {OFFERED}")
 
     def _name(self, names: dict[str, None], name: str) -> None:
         with self._lock:
@@ -187,8 +185,7 @@ class ModelEndpoint:
             for tool in answer["removed"]:
                 self._name(self._removed, tool)
             usage = Usage.from_data(answer)
-            told = answer["exchange"], usage, answer["started"]
-            self._charge(usage, answer["seconds"], told, began)
+            self._charge(usage, answer["seconds"], (answer["exchange"], usage, answer["started"]), began)
         return None if stream.end() else reply(answer["body"])
 
     def _error_of(self, error: dict[str, str], route: Route, stream: HeldStream) -> Exception:
@@ -240,5 +237,4 @@ class ModelEndpoint:
         body = protocol.from_chat(answer, accepted)
         if not route.wants_stream(fields):
             return reply(body)
-        text = "".join(protocol.events(body, fields))
-        return Reply(status=200, body=text.encode(), type=EVENTS)
+        return Reply(status=200, body="".join(protocol.events(body, fields)).encode(), type=EVENTS)

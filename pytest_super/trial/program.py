@@ -80,7 +80,12 @@ class Program:
         start = partial(kernel.run_program, command, files=files, listener=listener)
         if endpoint is None:
             return self._follow(start(environment=environment, timeout=self._timeout()))
-        environment = self._serve(endpoint) | dict(environment)
+        # Here, as in `endpoint_of`.
+        from pytest_super.model.protocols import registry
+
+        url = kernel.serve(endpoint.answer, registry.CLIENT_HEADERS)
+        # Clients need a key, but any key works.
+        environment = registry.environment(url, "none-is-needed") | dict(environment)
         # The meter stays in use after the program: `close` stops the clock of the endpoint.
         budget.start_metering(lambda: kernel.busy_seconds - endpoint.waiting_seconds)
         try:
@@ -88,14 +93,6 @@ class Program:
         finally:
             kernel.stop_serving()
             endpoint.close()
-
-    def _serve(self, endpoint: ModelEndpoint) -> dict[str, str]:
-        """The variables by which clients find the model. They need a key, but any key works."""
-        # Here, as in `endpoint_of`.
-        from pytest_super.model.protocols import registry
-
-        url = self._kernel.serve(endpoint.answer, registry.CLIENT_HEADERS)
-        return registry.environment(url, "none-is-needed")
 
     def _follow(self, result: CellResult) -> ProgramResult:
         """Wait for the end of the program, or end it. `result` is its first one."""

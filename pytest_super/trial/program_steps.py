@@ -58,14 +58,10 @@ class ProgramSteps:
             is_new = exchange["thread"] not in self._threads
             number = self._threads.setdefault(exchange["thread"], len(self._threads) + 1)
             for id, result in exchange["results"].items():
-                self._show(self._asked(number, id, is_new=is_new), result)
+                # A program that rewrites its conversation's beginning goes on with its calls in a new one.
+                others = [key for key in self._pending if key[1] == id] if is_new else []
+                self._show(others[0] if len(others) == 1 else (number, id), result)
             self._add(exchange, number, usage, started)
-
-    def _asked(self, number: int, id: str, *, is_new: bool) -> tuple[int, str]:
-        """The key of the call to which a result belongs."""
-        # A program that rewrites the beginning of its conversation goes on with its calls in a new one.
-        others = [key for key in self._pending if key[1] == id] if is_new else []
-        return others[0] if len(others) == 1 else (number, id)
 
     def _show(self, key: tuple[int, str], result: str) -> None:
         calls = self._pending.get(key)

@@ -83,7 +83,10 @@ class StepLog:
         Tokens that are not among the `fields` are those charged since the last step.
         """
         with self.open():
-            return self._add(action, thought, started, landmarks=self._new_hits(), **fields)
+            # A cell that timed out can hit more during later steps.
+            hits = enumerate(self._landmarks.hits)
+            new = [index for index, hit in hits if hit and index not in self._credited]
+            return self._add(action, thought, started, landmarks=new, **fields)
 
     def add_apart(
         self, action: Action, thought: str, started: str, source: str | None, **fields: Any
@@ -101,7 +104,11 @@ class StepLog:
 
     def _add(self, action: Action, thought: str, started: str, **fields: Any) -> Step:
         # For the calls that led to this step.
-        fields = self._tokens() | fields
+        fields = {
+            "prompt_tokens": self._budget.prompt_tokens - self._prompt_tokens,
+            "completion_tokens": self._budget.completion_tokens - self._completion_tokens,
+            **fields,
+        }
         step = Step(
             number=self.next_number,
             origin="agent",
@@ -113,19 +120,13 @@ class StepLog:
             ended=now(),
             **fields,
         )
-        step = replace(step, repeats=self._repeats(step))
+        before = self.steps[-1].repeats if self.steps and facts_of(self.steps[-1]) == facts_of(step) else 0
+        step = replace(step, repeats=before + 1)
         self._append(step)
         return step
 
-    def _tokens(self) -> dict[str, int]:
-        return {
-            "prompt_tokens": self._budget.prompt_tokens - self._prompt_tokens,
-            "completion_tokens": self._budget.completion_tokens - self._completion_tokens,
-        }
-
     def add_pre_executed(self, step: Step) -> None:
-        step = replace(step, number=self.next_number, attempt=self._attempt)
-        self._append(step)
+        self._append(replace(step, number=self.next_number, attempt=self._attempt))
 
     def _append(self, step: Step) -> None:
         self.steps.append(step)
@@ -151,12 +152,3 @@ class StepLog:
     @property
     def _attempt(self) -> int:
         return self._before[-1].attempt + 1 if self._before else 1
-
-    def _repeats(self, step: Step) -> int:
-        before = self.steps[-1].repeats if self.steps and facts_of(self.steps[-1]) == facts_of(step) else 0
-        return before + 1
-
-    def _new_hits(self) -> list[int]:
-        """Landmarks that no earlier step has. A cell that timed out can hit more during later steps."""
-        hits = enumerate(self._landmarks.hits)
-        return [index for index, hit in hits if hit and index not in self._credited]

@@ -43,10 +43,8 @@ class AgentlessAgent:
         for function in trial.task.missing:
             self._write(trial, function)
         outputs = [run_command(trial, one) for one in trial.task.experiments]
-        if any(one.reported for one in trial.task.experiments):
-            trial.submit(self._report(trial, outputs))
-        else:
-            trial.submit(None)
+        has_report = any(one.reported for one in trial.task.experiments)
+        trial.submit(self._report(trial, outputs) if has_report else None)
 
     def _write(self, trial: Trial, function: MissingFunction) -> None:
         path = str(PurePosixPath(trial.task.folder or ".") / function.file)
@@ -65,8 +63,7 @@ class AgentlessAgent:
 
     def _report(self, trial: Trial, outputs: list[str]) -> Any:
         printed = clipped("\n\n".join(outputs), OUTPUT_CHARACTERS)
-        answer = self._ask(trial, "\n\n".join([trial.task.query, printed, REPORT]))
-        text = last_block(answer)
+        text = last_block(self._ask(trial, "\n\n".join([trial.task.query, printed, REPORT])))
         # A report that is not JSON is scored as far as it can be read.
         return loaded(text, text)
 

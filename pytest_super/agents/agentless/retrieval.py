@@ -118,14 +118,11 @@ def clipped_around(function: MissingFunction, data: bytes, characters: int) -> s
     if len(text) <= characters:
         return text
     try:
-        before = "".join(text.splitlines(keepends=True)[: line_of(function, data) - 1])
+        source = PythonSource.read(function.file, data)
+        node = find(source, function.name.partition("@")[0], definitions(source)).node
+        before = "".join(text.splitlines(keepends=True)[: node.lineno - 1])
     except SourceError:
         return clipped(text, characters)
     start = min(max(len(before) - characters // 3, 0), len(text) - characters)
     end = start + characters
     return "\n".join(filter(None, [gap(start), text[start:end], gap(len(text) - end)]))
-
-
-def line_of(function: MissingFunction, data: bytes) -> int:
-    source = PythonSource.read(function.file, data)
-    return find(source, function.name.partition("@")[0], definitions(source)).node.lineno

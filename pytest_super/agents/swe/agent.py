@@ -24,7 +24,6 @@ if TYPE_CHECKING:
 SUBMISSION_HINT = (
     'Write `submit {"metric": 0.5}`, with keys and texts in double quotes, or `submit null` for no answer.'
 )
-NO_FILE = "n/a"
 # Some providers refuse messages without text.
 NO_TEXT = "(no text)"
 
@@ -95,7 +94,7 @@ class SweAgent:
             # The trial notices the failure itself at its next action.
             self._directory = self._directory or kernel.workdir
         return (
-            f"(Open file: {printable(self._editor.path or NO_FILE)})\n"
+            f"(Open file: {printable(self._editor.path or 'n/a')})\n"
             f"(Current directory: {printable(self._directory)})\nIn [ ]"
         )
 

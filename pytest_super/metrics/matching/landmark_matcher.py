@@ -114,22 +114,16 @@ class LandmarkMatcher:
     def _search(self, window: Window) -> None:
         for index in self._sought:
             pattern = self._patterns[index]
-            matched = pattern.search(window, self._is_refused)
+            matched = pattern.search(window, lambda text: not self._counts_echoes and self._is_echo(text))
             if matched is not None:
-                self._record(index, matched)
+                self._found[index] = Landmark(
+                    pattern=pattern.text, step=self._step, is_echo=self._is_echo(matched)
+                )
             elif pattern.timed_out:
                 self._found[index] = Landmark(pattern=pattern.text, timed_out=True)
-
-    def _is_refused(self, matched: str) -> bool:
-        return not self._counts_echoes and self._is_echo(matched)
 
     def _is_echo(self, matched: str) -> bool:
         # `.*` can match up to the sentinel at the end of a window.
         text = matched.rstrip(SENTINEL).strip()
         # A pattern such as `x?` can match an empty text, which is in every source.
         return bool(text) and text in (self._source or "")
-
-    def _record(self, index: int, matched: str) -> None:
-        self._found[index] = Landmark(
-            pattern=self._patterns[index].text, step=self._step, is_echo=self._is_echo(matched)
-        )

@@ -74,10 +74,6 @@ class Windows:
         return window
 
 
-def never(_matched: str) -> bool:
-    return False
-
-
 class Pattern:
     """One landmark's pattern and the time that its searches can still use.
 
@@ -92,11 +88,8 @@ class Pattern:
         self._required = required_literals(text)
         self._compiled, self._is_limited = compile_pattern(text)
 
-    def search(self, window: Window, is_refused: Callable[[str], bool] = never) -> str | None:
-        """The text of the first match that begins in the window and is not refused.
-
-        None, too, if time is up (`timed_out`).
-        """
+    def search(self, window: Window, is_refused: Callable[[str], bool] = lambda _: False) -> str | None:
+        """The first match that begins in the window and is not refused; None, too, if time is up."""
         if any(window.text.find(literal, window.start) < 0 for literal in self._required):
             return None
         self._allowance += SECONDS_PER_CHARACTER * (len(window.text) - window.start)
@@ -113,8 +106,10 @@ class Pattern:
         return None
 
     def _next(self, text: str, start: int) -> re.Match[str] | None:
+        # `regex` raises ValueError for a limit below 0.
+        limit = {"timeout": max(self._allowance, 1e-6)} if self._is_limited else {}
         with self._charged():
-            match: re.Match[str] | None = self._compiled.search(text, start, **self._limit())
+            match: re.Match[str] | None = self._compiled.search(text, start, **limit)
         return match
 
     @contextmanager
@@ -123,10 +118,6 @@ class Pattern:
         began = time.thread_time()
         yield
         self._allowance -= time.thread_time() - began
-
-    def _limit(self) -> dict[str, float]:
-        # `regex` raises ValueError for a limit below 0.
-        return {"timeout": max(self._allowance, 1e-6)} if self._is_limited else {}
 
 
 def compile_pattern(text: str) -> tuple[Any, bool]:

@@ -38,7 +38,12 @@ class PlainText:
 
     def feed(self, piece: str) -> str:
         if self._unfinished or "\x1b" in piece:
-            piece = self._without_escapes(self._unfinished + piece)
+            piece = self._unfinished + piece
+            # If it ends within the end of a string sequence, that sequence began at the last escape but one.
+            last = piece.rfind("\x1b")
+            begun = _UNFINISHED.search(piece, max(0, piece.rfind("\x1b", 0, last)))
+            self._unfinished = begun[0] if begun else ""
+            piece = without_escapes(piece)
         # A line end that is divided between pieces is still one blank.
         if self._after_return and piece:
             self._after_return = not piece.strip("\r")
@@ -52,13 +57,6 @@ class PlainText:
         """End the text: drop an unfinished sequence. The next piece begins another text."""
         self._unfinished = ""
         self._after_return = False
-
-    def _without_escapes(self, text: str) -> str:
-        # If a piece ends within the end of a string sequence, that sequence began at the last escape but one.
-        last = text.rfind("\x1b")
-        begun = _UNFINISHED.search(text, max(0, text.rfind("\x1b", 0, last)))
-        self._unfinished = begun[0] if begun else ""
-        return _ESCAPE.sub("", text)
 
 
 def plain(text: str) -> str:

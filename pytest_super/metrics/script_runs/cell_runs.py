@@ -105,7 +105,11 @@ class _CellReader(ast.NodeVisitor):
         function = f"{self._notebook.imported.get(first, first)}{dot}{rest}"
         texts = [text_of(argument) for argument in node.args]
         if function == "exec":
-            self._read_exec(node)
+            # `exec(open("train.py").read())`
+            calls = [child for child in ast.walk(node) if isinstance(child, ast.Call) and child.args]
+            for call in calls:
+                if ast.unparse(call.func) == "open":
+                    self._run(text_of(call.args[0]))
         elif not texts:
             return
         elif function in _SHELL_CALLS:
@@ -146,26 +150,14 @@ class _CellReader(ast.NodeVisitor):
         shell.read("" if words else text_of(node.args[0]))
         self.runs += shell.runs
 
-    def _read_exec(self, node: ast.Call) -> None:
-        """`exec(open("train.py").read())`"""
-        calls = [child for child in ast.walk(node) if isinstance(child, ast.Call) and child.args]
-        for call in calls:
-            if ast.unparse(call.func) == "open":
-                self._run(text_of(call.args[0]))
-
     def _read_magic(self, name: str, line: str = "", body: str | None = None) -> None:
         if body is not None and name in _SHELL_MAGICS:
             if "--bg" not in line:
                 self._read_shell(body)
         elif name in _CODE_MAGICS:
-            self._read_nested(body if body is not None else line)
+            self.runs += self._notebook.read(body if body is not None else line)
         elif body is None:
             self._read_line_magic(name, line)
-
-    def _read_nested(self, source: str) -> None:
-        inner = _CellReader(self._notebook)
-        inner.read(source)
-        self.runs += inner.runs
 
     def _read_line_magic(self, name: str, line: str) -> None:
         if name in _SHELL_MAGICS:

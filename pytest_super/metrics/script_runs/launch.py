@@ -21,8 +21,6 @@ SCRIPTS = (".py", ".sh", ".bash", ".ipynb", *INTERPRETERS)
 _VERSION = re.compile(r"[-\d.]+\Z")
 # They run the code of the next argument.
 _CODE = re.compile(r"-[a-z0-9]*[eE].*|--?(?:eval|print|exec)\b.*|-p", re.DOTALL)
-# Rscript starts R so.
-_FILE = "--file="
 _KEYWORDS = frozenset({"if", "then", "elif", "else", "while", "until", "do", "!", "{"})
 _SCRIPT_SUFFIXES = (".py", ".sh", ".bash", ".ipynb")
 _HELP = frozenset({"-h", "--help"})
@@ -89,8 +87,7 @@ def by_python(arguments: Sequence[str]) -> Launch | None:
         # Short options can be joined, up to the first one that takes a value: `-uW ignore`, `-mtrain`.
         elif stop := re.match(r"-[A-VY-Zabd-ln-z\d]*([cmWX])(.*)", word, re.DOTALL):
             if stop[1] == "m":
-                rest = [*([stop[2]] if stop[2] else []), *arguments[index + 1 :]]
-                return _module(rest)
+                return _module([*([stop[2]] if stop[2] else []), *arguments[index + 1 :]])
             if stop[1] == "c":
                 return None
             skip = not stop[2]
@@ -142,8 +139,8 @@ def by_other(program: str, arguments: Sequence[str]) -> Launch | None:
 
 
 def file_of(argument: str) -> str:
-    """The path that an argument names."""
-    return argument.removeprefix(_FILE)
+    """The path that an argument names, also in the option with which Rscript starts R."""
+    return argument.removeprefix("--file=")
 
 
 def by_jupyter(program: str, arguments: Sequence[str]) -> Launch | None:

@@ -42,10 +42,7 @@ def is_observed(steps: Sequence[Step]) -> bool:
 
 
 def may_hide_run(step: Step, min_seconds: float) -> bool:
-    """Whether the step is a program of the agent that ran for at least `min_seconds` inside the sandbox.
-
-    A refused program ran nothing.
-    """
+    """Whether the step is a program of the agent that ran for at least `min_seconds` inside the sandbox."""
     has_run = step.origin == "agent" and step.action.type == PROGRAM and not is_refused(step)
     return has_run and step.seconds >= min_seconds
 
@@ -88,7 +85,10 @@ def counts(process: ObservedProcess, step: Step, script: str, min_seconds: float
         return False
     if process.seconds is None or process.seconds < min_seconds:
         return False
-    return ended_well(process, step, script)
+    # The exit status is not known of every process: then the cell in which it ended decides.
+    if process.status is not None or process.replaced:
+        return process.status == 0
+    return step.outcome == Outcome.OK and not is_failure(output_of(step), script)
 
 
 def script_of(process: ObservedProcess) -> str | None:
@@ -155,10 +155,3 @@ def is_interpreter(process: ObservedProcess) -> bool:
 
 def name_of(process: ObservedProcess) -> str:
     return posixpath.basename(process.executable or (process.arguments or [""])[0])
-
-
-def ended_well(process: ObservedProcess, step: Step, script: str) -> bool:
-    """Decide by the exit status or, where that is not known, by the cell in which the process ended."""
-    if process.status is not None or process.replaced:
-        return process.status == 0
-    return step.outcome == Outcome.OK and not is_failure(output_of(step), script)

@@ -66,7 +66,9 @@ class _Lexer:
             # Within a word `#` is text, as in `git+https://example.org/x#egg=x`.
             if operator or char.isspace() or (char == "#" and self._word is None):
                 yield from self._take_word(before=operator[0] if operator else "")
-                self._skip(char, operator)
+                comment = _COMMENT.match(self._text, self._at) if char == "#" else None
+                found = operator or comment
+                self._at = found.end() if found else self._at + 1
                 if operator:
                     yield operator[0], True
             else:
@@ -78,11 +80,6 @@ class _Lexer:
         if self._word is not None and not (before in _REDIRECTIONS and self._word.isdigit()):
             yield self._word, False
         self._word = None
-
-    def _skip(self, char: str, operator: re.Match[str] | None) -> None:
-        comment = _COMMENT.match(self._text, self._at) if char == "#" else None
-        found = operator or comment
-        self._at = found.end() if found else self._at + 1
 
     def _read_part(self, char: str) -> str:
         pattern = {"'": _SINGLE, '"': _DOUBLE, "\\": _ESCAPED}.get(char, _PLAIN)
@@ -136,44 +133,35 @@ class Shell:
                 self.folder = outer.pop()
             # Not after `&&`, `||` and `|`, because an `&` at the end applies to the whole list.
             if command.end in (";", "\n", "&", ")", ""):
-                self._settle(in_background=command.end == "&")
+                (self._background if command.end == "&" else self.runs).extend(self._started)
+                self._started = []
 
     def read_words(self, words: Sequence[str]) -> None:
         words = without_prefix(words)
         match words:
             case ["cd" | "pushd" | "popd" as name, *rest]:
-                self._change_folder(name, [word for word in rest if not word.startswith("-") or word == "-"])
+                targets = [word for word in rest if not word.startswith("-") or word == "-"]
+                target = targets[0] if targets else "~"
+                folder = self._previous if name == "popd" or target == "-" else join(self.folder, target)
+                self._previous, self.folder = self.folder, folder
             case ["wait", *_]:
                 self.runs += self._background
             case [_, *_]:
                 self._launch(words)
-
-    def _settle(self, *, in_background: bool) -> None:
-        (self._background if in_background else self.runs).extend(self._started)
-        self._started = []
-
-    def _change_folder(self, name: str, targets: list[str]) -> None:
-        target = targets[0] if targets else "~"
-        folder = self._previous if name == "popd" or target == "-" else join(self.folder, target)
-        self._previous, self.folder = self.folder, folder
 
     def _launch(self, words: Sequence[str]) -> None:
         launch = launched(words)
         if launch is None:
             return
         if launch.kind == "shell":
-            self._read_inner(launch.text)
+            if self._depth < DEPTH:
+                inner = Shell(self.folder, depth=self._depth + 1)
+                inner.read(launch.text)
+                self._started += inner.runs
         elif launch.kind == "script":
-            run = ScriptRun(join(self.folder, launch.text), words[0] not in ("source", "."))
-            self._started.append(run)
+            self._started.append(ScriptRun(join(self.folder, launch.text), words[0] not in ("source", ".")))
         else:
             self._started += [ScriptRun(path, True) for path in module_paths(launch.text)]
-
-    def _read_inner(self, text: str) -> None:
-        if self._depth < DEPTH:
-            inner = Shell(self.folder, depth=self._depth + 1)
-            inner.read(text)
-            self._started += inner.runs
 
 
 def module_paths(name: str) -> list[str]:

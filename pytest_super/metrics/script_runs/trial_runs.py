@@ -58,19 +58,16 @@ class _Cell:
     output: str
     seconds: float
 
-    def carry_on(self, step: Step) -> None:
-        self.outcome = step.outcome
-        self.output += output_of(step)
-        # Not the sum: each step has the total seconds that the cell has run until then.
-        self.seconds = max(self.seconds, step.seconds)
-
 
 def _cells(steps: Sequence[Step]) -> Iterator[_Cell]:
     cell: _Cell | None = None
     for step in steps:
         is_running = cell is not None and cell.outcome == Outcome.TIMED_OUT
         if cell is not None and is_running and step.action.type in _CARRY_ON:
-            cell.carry_on(step)
+            cell.outcome = step.outcome
+            cell.output += output_of(step)
+            # Not the sum: each step has the total seconds that the cell has run until then.
+            cell.seconds = max(cell.seconds, step.seconds)
         # A cell that was refused while another one runs does not end that one.
         elif step.action.type in ("execute", "create") and not (is_running and is_refused(step)):
             if cell is not None:

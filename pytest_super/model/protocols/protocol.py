@@ -133,8 +133,9 @@ class WireProtocol(Protocol):
         """The answer from the events of its stream; None if the stream broke off. Raises StreamError."""
 
     def usage_of(self, events: list[Event]) -> Any:
-        """The usage that the events of a broken stream state."""
-        return latest(events, self.usage_field)
+        """The last usage that the events of a broken stream state; an empty one if none does."""
+        name = self.usage_field
+        return next((event[name] for event in reversed(events) if isinstance(event.get(name), dict)), {})
 
     # What clients ask and get
 
@@ -219,11 +220,6 @@ def headers_for(protocol: WireProtocol, headers: Mapping[str, str]) -> dict[str,
 
 def invalid(place: str, reason: str) -> ModelCallError:
     return ModelCallError(Failure.INVALID, f"{place} {reason}")
-
-
-def latest(events: list[Event], name: str) -> dict[str, Any]:
-    """The last object that an event has under this name; an empty one if none has."""
-    return next((event[name] for event in reversed(events) if isinstance(event.get(name), dict)), {})
 
 
 @contextmanager

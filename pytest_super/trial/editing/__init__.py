@@ -77,8 +77,7 @@ def edit_file(files: SandboxFiles, path: str, before: str, after: str) -> tuple[
 def whole_lines(files: SandboxFiles, path: str, before: str, after: str) -> tuple[str, str]:
     """The same edit in whole lines, as agents write edits, or as it is if that is not possible."""
     try:
-        data = files.read(path, LARGEST)
-        return lines_around(data, before, after)
+        return lines_around(files.read(path, LARGEST), before, after)
     except (EditError, OSError, UnicodeDecodeError):
         return before, after
 

@@ -47,8 +47,7 @@ def deltas(message: dict[str, Any]) -> Iterator[dict[str, Any]]:
     for index, call in enumerate(message.get("tool_calls") or []):
         function = call.get("function") or {}
         # The first piece has the name and no arguments, as OpenAI sends it.
-        first = {**call, "index": index, "function": {**function, "arguments": ""}}
-        yield {"tool_calls": [first]}
+        yield {"tool_calls": [{**call, "index": index, "function": {**function, "arguments": ""}}]}
         for piece in pieces(function.get("arguments") or ""):
             yield {"tool_calls": [{"index": index, "function": {"arguments": piece}}]}
 

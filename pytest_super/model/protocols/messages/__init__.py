@@ -126,8 +126,7 @@ def check_sources(value: Any) -> None:
             raise invalid("a container_upload", "is not offered: it names a file of the provider")
         source = part.get("source")
         if isinstance(source, dict) and source.get("type") not in SOURCES:
-            known = ", ".join(SOURCES)
-            raise invalid("a source", f"must be one of {known}; nothing is fetched for a model")
+            raise invalid("a source", f"must be one of {', '.join(SOURCES)}; nothing is fetched for a model")
 
 
 def remove_hosted_tools(request: Request) -> list[str]:

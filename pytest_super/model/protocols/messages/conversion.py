@@ -174,21 +174,17 @@ def stop_reason(chosen: dict[str, Any]) -> str:
 
 
 def content_of(message: dict[str, Any]) -> list[dict[str, Any]]:
-    content = thoughts_of(message)
+    thoughts = [block for block in objects(message.get("thinking_blocks")) if block.get("type") in THOUGHTS]
+    thought = text_of(message.get("reasoning_content"))
+    if not thoughts and thought:
+        thoughts = [{"type": "thinking", "thinking": thought}]
+    content = [whole_thought(block) if block["type"] == "thinking" else block for block in thoughts]
     for text in filter(None, (text_of(message.get("content")), refusal_in(message))):
         content.append({"type": "text", "text": text})
     for call in calls_in(message):
         used = {"id": call["id"], "name": call["name"]}
         content.append({"type": "tool_use", **used, "input": load_object(call["arguments"])})
     return content
-
-
-def thoughts_of(message: dict[str, Any]) -> list[dict[str, Any]]:
-    blocks = [block for block in objects(message.get("thinking_blocks")) if block.get("type") in THOUGHTS]
-    text = text_of(message.get("reasoning_content"))
-    if not blocks and text:
-        blocks = [{"type": "thinking", "thinking": text}]
-    return [whole_thought(block) if block["type"] == "thinking" else block for block in blocks]
 
 
 def whole_thought(block: dict[str, Any]) -> dict[str, Any]:

@@ -31,8 +31,7 @@ EMPTY: dict[str, dict[str, Any]] = {
 
 def replay(body: Body, request: Request) -> Iterator[Event]:  # noqa: ARG001
     usage = object_in(body, "usage")
-    used = {**usage, "output_tokens": 0}
-    begun = {**body, "content": [], "stop_reason": None, "usage": used}
+    begun = {**body, "content": [], "stop_reason": None, "usage": {**usage, "output_tokens": 0}}
     yield {"type": "message_start", "message": begun}
     for index, block in enumerate(objects(body["content"])):
         yield from block_events(block, index)

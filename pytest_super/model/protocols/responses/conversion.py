@@ -187,8 +187,7 @@ def output_items(message: dict[str, Any], name: str, tools: Tools) -> list[dict[
         items.append(reasoning_item(thought, blocks, f"rs_{name}"))
     if content := output_parts(message):
         items.append({"id": f"msg_{name}", "type": "message", "role": "assistant", "content": content})
-    calls = enumerate(calls_in(message))
-    items += [call_item(call, f"fc_{name}_{number}", tools) for number, call in calls]
+    items += [call_item(call, f"fc_{name}_{number}", tools) for number, call in enumerate(calls_in(message))]
     return [{**item, "status": "completed"} for item in items]
 
 

@@ -38,7 +38,10 @@ def item_events(item: dict[str, Any], index: int) -> Iterator[Event]:
             yield from part_events(part, {**place, "content_index": number})
     elif kind == "reasoning":
         for number, part in enumerate(objects(item.get("summary"))):
-            yield from thought_events(part, {**place, "summary_index": number})
+            at = {**place, "summary_index": number}
+            yield {"type": "response.reasoning_summary_part.added", **at, "part": {**part, "text": ""}}
+            yield from piece_events("response.reasoning_summary_text", "text", part, at)
+            yield {"type": "response.reasoning_summary_part.done", **at, "part": part}
     elif kind == "function_call":
         yield from piece_events("response.function_call_arguments", "arguments", item, place)
     elif kind == "custom_tool_call":
@@ -54,12 +57,6 @@ def part_events(part: dict[str, Any], place: dict[str, Any]) -> Iterator[Event]:
     else:
         yield from piece_events("response.output_text", field, part, {**place, "logprobs": []})
     yield {"type": "response.content_part.done", **place, "part": part}
-
-
-def thought_events(part: dict[str, Any], place: dict[str, Any]) -> Iterator[Event]:
-    yield {"type": "response.reasoning_summary_part.added", **place, "part": {**part, "text": ""}}
-    yield from piece_events("response.reasoning_summary_text", "text", part, place)
-    yield {"type": "response.reasoning_summary_part.done", **place, "part": part}
 
 
 def piece_events(kind: str, field: str, owner: dict[str, Any], place: dict[str, Any]) -> Iterator[Event]:
