@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pytest_super.commands.stored_run import add_run, run_of
-from pytest_super.words import printable_line
+from pytest_super.words import counted, printable_line
 
 if TYPE_CHECKING:
     from pytest_super.report.export.trials import StoredTrials
@@ -31,7 +31,6 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 def run(arguments: Namespace) -> int:
     from pytest_super.report.export.formats import export_run
-    from pytest_super.words import counted
 
     path, trials = export_run(run_of(arguments), arguments.format, arguments.output)
     for line in notes_of(trials):
@@ -41,8 +40,6 @@ def run(arguments: Namespace) -> int:
 
 
 def notes_of(trials: StoredTrials) -> Iterator[str]:
-    from pytest_super.words import counted
-
     yield from trials.unread[:MOST_UNREAD]
     if (more := len(trials.unread) - MOST_UNREAD) > 0:
         yield f"and {more} more that cannot be read"

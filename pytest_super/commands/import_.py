@@ -6,7 +6,7 @@ from argparse import ArgumentParser, Namespace
 from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from pytest_super.commands.image import add_build_options
 from pytest_super.commands.sandboxes import (
@@ -119,12 +119,15 @@ def run(arguments: Namespace) -> int:
 def make_super(arguments: Namespace) -> int:
     from pytest_super.authoring.importing.command import import_super
 
+    # The published code ran on machines with more memory and disk than our default limits.
+    image = None if arguments.no_image else arguments.image
+    sandbox = {"image": image, "network": True, "memory": arguments.memory, "disk": arguments.disk}
     return import_super(
         arguments.set,
         arguments.output or Path("super") / arguments.set,
         revision=arguments.revision,
         source=arguments.source,
-        sandbox=sandbox_fields(arguments),
+        sandbox={name: value for name, value in sandbox.items() if value is not None},
         force=arguments.force,
     )
 
@@ -133,13 +136,6 @@ def size(text: str) -> str | None:
     from pytest_super.tasks.fields import parse_size
 
     return None if text == "none" or not parse_size(text) else text
-
-
-def sandbox_fields(arguments: Namespace) -> dict[str, Any]:
-    """The published code ran on machines with more memory and disk than our default limits."""
-    image = None if arguments.no_image else arguments.image
-    fields = {"image": image, "network": True, "memory": arguments.memory, "disk": arguments.disk}
-    return {name: value for name, value in fields.items() if value is not None}
 
 
 def make_harbor(arguments: Namespace) -> int:

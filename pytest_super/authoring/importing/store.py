@@ -40,7 +40,9 @@ def write_files(
             refuse_changed(folder, earlier, there, wanted)
         written = replace_files(folder, there, wanted, files)
         recorded = {**earlier, **wanted} if is_part else wanted
-        write_atomically(folder / record, record_text(origin, recorded))
+        # Without a time, so that the same import makes the same bytes.
+        data = {**origin, "files": dict(sorted(recorded.items()))}
+        write_atomically(folder / record, json.dumps(data, indent=2) + "\n")
     except OSError as error:
         raise SuperError(f"{error.filename or folder}: cannot be written: {error.strerror}") from None
     return written
@@ -107,9 +109,3 @@ def write(path: Path, content: str | Path) -> None:
 def changes_of(written: Counter[str]) -> str:
     """What `write_files` has done, for a person."""
     return ", ".join(f"{count} {word}" for word, count in written.items()) or "nothing changed"
-
-
-def record_text(origin: Mapping[str, Any], wanted: Mapping[str, str]) -> str:
-    """The text has no time, so the same import makes the same bytes."""
-    data = {**origin, "files": {name: wanted[name] for name in sorted(wanted)}}
-    return json.dumps(data, indent=2) + "\n"

@@ -221,15 +221,12 @@ def comments(
     cells: Sequence[SolutionCell], block: Block, prefix: Sequence[int], answer: int
 ) -> Iterator[str]:
     for index, reason in zip(block.cells, block.reasons, strict=True):
-        yield f"cell {cells[index].number} {reason}: {first_line(cells[index].source)}"
+        first = next(line.strip() for line in cells[index].source.splitlines() if line.strip())[:70]
+        yield f"cell {cells[index].number} {reason}: {first}"
     gold = [index for index in range(answer + 1) if index not in prefix]
     yield f"runs before: {listed(prefix)}; the solution: {listed(gold)}"
     if nearer := [index for index in gold if max(block.cells) < index < answer]:
         yield f"a nearer `goal`, with `submit` and `answer` of its own: {listed(nearer)}"
-
-
-def first_line(source: str) -> str:
-    return next(line.strip() for line in source.splitlines() if line.strip())[:70]
 
 
 def listed(indices: Sequence[int]) -> str:

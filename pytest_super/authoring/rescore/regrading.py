@@ -2,7 +2,7 @@
 
 import tarfile
 import tempfile
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Any
@@ -75,14 +75,11 @@ def grade_archive(
     ready = start(for_grader(task, grade))
     base = ready.repository or ""
     with after_prefix(ready) as kernel, tempfile.TemporaryDirectory() as folder:
-        refuse_not_collected(paths_of(grade, base), elsewhere or ())
+        for path in paths_of(grade, base):
+            if missing := [name for name in elsewhere or () if PurePosixPath(name).is_relative_to(path)]:
+                raise SuperError(
+                    f"its grader collects {missing[0]} now, which was not collected from the agent"
+                )
         log = Path(folder) / "log"
         grader = Grader(grade, task_folder=task.folder, base=base, log=log)
         return grader.grade(kernel, collected), log.read_bytes() if log.exists() else b""
-
-
-def refuse_not_collected(paths: Iterable[str], elsewhere: Iterable[str]) -> None:
-    """Raises SuperError if the grader now collects a file that it left in the agent's sandbox."""
-    for path in paths:
-        if missing := [name for name in elsewhere if PurePosixPath(name).is_relative_to(path)]:
-            raise SuperError(f"its grader collects {missing[0]} now, which was not collected from the agent")

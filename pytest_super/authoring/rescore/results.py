@@ -111,16 +111,12 @@ def new_result(old: TrialResult, again: Rescored | None) -> TrialResult:
     facts["metric_versions"] |= {
         name: version for name, version in old.metric_versions.items() if name in others
     }
-    fields |= fields_of_grading(again, task)
+    if task.grade is None:
+        fields |= {"graded": [], "graded_in": "", "whole_file": None}
+    elif again.regraded and again.regraded.whole_file is not None:
+        fields["whole_file"] = [asdict(value) for value in again.regraded.whole_file]
     new = replace(old, category=task.category, **facts, **fields)
     return replace(new, cause=cause_of(task, new, evidence.submission))
-
-
-def fields_of_grading(again: Rescored, task: Task) -> dict[str, Any]:
-    if task.grade is None:
-        return {"graded": [], "graded_in": "", "whole_file": None}
-    whole = again.regraded.whole_file if again.regraded else None
-    return {} if whole is None else {"whole_file": [asdict(value) for value in whole]}
 
 
 def refuse_unknown(

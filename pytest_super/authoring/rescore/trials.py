@@ -99,13 +99,10 @@ def last_reruns(files: Iterable[Path]) -> Iterator[Path]:
             continue
         epoch, rerun = map(int, file.parent.name.split("."))
         key = (file.parent.parent, epoch)
-        last[key] = max(last.get(key, (False, 0, file)), (has_ended(file), rerun, file))
+        result = read_result(file.with_name("result.json"))
+        has_ended = result is not None and result.stop_reason != RUNNING
+        last[key] = max(last.get(key, (False, 0, file)), (has_ended, rerun, file))
     yield from (file for *_, file in last.values())
-
-
-def has_ended(file: Path) -> bool:
-    result = read_result(file.with_name("result.json"))
-    return result is not None and result.stop_reason != RUNNING
 
 
 def read_published(path: Path) -> StoredTrial:
@@ -166,14 +163,11 @@ def read_ours(path: Path) -> StoredTrial:
     error = "the trial did not end" if result.stop_reason == RUNNING else result.error
     result = replace(result, error=error)
     # From RUN/trials/TASK/EPOCH.RERUN/trajectory.jsonl. Not `parents[3]`, which fails near the root.
-    scoring = scoring_of(path.absolute().parent.parent.parent.parent / "run.json")
+    scoring = read_object(path.absolute().parent.parent.parent.parent / "run.json").get("scoring")
+    if scoring not in SCORINGS:
+        scoring = PAPER
     steps = read_trajectory(path)
     own = sum(step.origin == "agent" for step in steps)
     if error is None and own < result.steps:
         raise SuperError(f"{path} is cut: it has {own} of the agent's {counted(result.steps, 'step')}")
     return StoredTrial(path=path, result=result, steps=steps, is_published=False, scoring=scoring)
-
-
-def scoring_of(run: Path) -> str:
-    scoring = read_object(run).get("scoring")
-    return scoring if scoring in SCORINGS else PAPER

@@ -96,20 +96,15 @@ def pytest_super_trial_finished(item: TaskItem, result: TrialResult) -> None:
     folder = item.open_folder().path
     exiting = folder / "exiting.tar"
     with disk_errors(folder):
-        write_exiting(folder / COLLECTED, exiting)
+        with tarfile.open(folder / COLLECTED) as old, tarfile.open(exiting, "w") as new:
+            for entry in old:
+                # Not before the file's own lines: `from __future__` can only be the first of all.
+                data = EXIT if entry.name.endswith(".py") else contents(old, entry)
+                add_file(new, entry.name, data, entry.mode & 0o100 > 0)
         collected = read_collected(exiting)
     values = grade_collected(item, grade, collected, folder / "exiting.log")
     with disk_errors(folder):
         write_atomically(folder / CHECK_FILE, json.dumps({"graded": fmean(value.score for value in values)}))
-
-
-def write_exiting(archive: Path, to: Path) -> None:
-    """Copy the archive, with EXIT in place of each Python file. Raises OSError."""
-    with tarfile.open(archive) as old, tarfile.open(to, "w") as new:
-        for entry in old:
-            # Not before the file's own lines: `from __future__` can only be the first of all.
-            data = EXIT if entry.name.endswith(".py") else contents(old, entry)
-            add_file(new, entry.name, data, entry.mode & 0o100 > 0)
 
 
 def exits_pass(folder: Path) -> bool:

@@ -97,17 +97,13 @@ def value_hits(texts: Sequence[Text], values: Sequence[Figure | Phrase]) -> Iter
             (one.line + 1, f"{one.figure.name} ({one.figure.value})")
             for one in figures_in(text, figures, compared)
         ]
-        found += phrases_in(text, phrases)
+        # As in the pinned version, data that quotes the words of an answer is not a leak.
+        for phrase in phrases if text.is_prose else ():
+            if (start := phrase.find(text.text, ())) is not None:
+                found.append((text.text.count("\n", 0, start) + 1, f"{phrase.name} ({phrase.value})"))
         if found:
             what = [f"{value} of the answer" for value in dict.fromkeys(value for _, value in found)]
             yield Hit(text=text, line=min(line for line, _ in found), what=what)
-
-
-def phrases_in(text: Text, phrases: Sequence[Phrase]) -> Iterator[tuple[int, str]]:
-    """As in the pinned version: data that quotes the words of an answer is not a leak."""
-    for phrase in phrases if text.is_prose else ():
-        if (start := phrase.find(text.text, ())) is not None:
-            yield text.text.count("\n", 0, start) + 1, f"{phrase.name} ({phrase.value})"
 
 
 def solution_lines(task: Task, base: Path) -> frozenset[str]:

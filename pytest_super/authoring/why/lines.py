@@ -35,7 +35,11 @@ def answer_lines(searched: Searched) -> Iterator[str]:
     yield one_line(f"{result.name}  {words_of(searched)}")
     if isinstance(answer, Lost):
         assert isinstance(searched.trial, LostTrial)
-        yield from lines_of_step(searched.trial, answer)
+        step = searched.trial.steps[answer.step - 1]
+        if step.files is not None:
+            yield one_line(f"  step {step.number} changed {named(list(step.files), MOST_FILES) or 'no file'}")
+        action = f"{step.action.type}: {step.action.content.strip()}"
+        yield f"  step {step.number} was {shortened(one_line(action), LONGEST_ACTION)}"
     if isinstance(answer, OnlyAgain) and answer.why:
         yield one_line(f"  from where the landmarks say that it was: {answer.why}")
     if searched.difference:
@@ -50,14 +54,6 @@ def lost_step(searched: Searched) -> int | None:
     if not (isinstance(answer, Lost) and isinstance(trial, LostTrial)):
         return None
     return trial.steps[answer.step - 1].number
-
-
-def lines_of_step(trial: LostTrial, lost: Lost) -> Iterator[str]:
-    step = trial.steps[lost.step - 1]
-    if step.files is not None:
-        yield one_line(f"  step {step.number} changed {named(list(step.files), MOST_FILES) or 'no file'}")
-    action = f"{step.action.type}: {step.action.content.strip()}"
-    yield f"  step {step.number} was {shortened(one_line(action), LONGEST_ACTION)}"
 
 
 def words_of(searched: Searched) -> str:

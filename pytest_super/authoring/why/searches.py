@@ -140,18 +140,15 @@ class StepSearch:
                 solved = middle
             else:
                 missed = middle
-        if not self.is_steady():
+        answers = [one.answer for one in self.tried.values() if one.is_solved]
+        # Unless gold gave the same answer more than once, and never another one.
+        if len(answers) < 2 or len(set(answers)) > 1:
             before = State(steps=solved, cell=cell, is_again=True)
             after = State(steps=missed, cell=cell, is_again=True)
             again = yield [before, after]
             if not again[before].told() or again[after].told():
                 return CannotTell(f"gold does not end alike after the first {solved} and {missed} steps")
         return Lost(step=missed, cell=cell)
-
-    def is_steady(self) -> bool:
-        """Whether gold gave the same answer more than once, and never another one."""
-        answers = [one.answer for one in self.tried.values() if one.is_solved]
-        return len(answers) > 1 and len(set(answers)) == 1
 
 
 def places(hit_by: Sequence[int | None], gold: Sequence[int | None], answer: int) -> dict[int, int]:

@@ -6,7 +6,7 @@ gold goes on.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -17,7 +17,7 @@ from pytest_super.agents.gold import GoldAgent, first_failure, run_to_end
 from pytest_super.agents.gold_functions import writing
 from pytest_super.agents.registry import AgentSettings, make_gold
 from pytest_super.agents.replay import ReplayAgent, read_steps
-from pytest_super.authoring.stored_trials import stored_trials, unchanged_task
+from pytest_super.authoring.stored_trials import unchanged_task
 from pytest_super.authoring.tries import try_of
 from pytest_super.authoring.why.searches import ALONE, Kept, Search, State, StepSearch, search_bodies
 from pytest_super.errors import SuperError
@@ -101,11 +101,6 @@ class LostItem:
 
 
 Searchable: TypeAlias = LostTrial | LostItem
-
-
-def unsolved_trials(run: Path, names: Collection[str]) -> list[TrialResult]:
-    """Choose the unsolved trials of a run by name; all without names. Raises SuperError."""
-    return [one for one in stored_trials(run, names) if one.is_scored and not one.solved]
 
 
 def searchable(run: Path, result: TrialResult, tasks: Mapping[str, Task], scoring: str) -> Searchable:

@@ -62,7 +62,8 @@ class ImageBuilder:
             base = image.base
             if image.folder is not None:
                 base = f"{image.name}-base"
-                if needs_buildkit(image.folder):
+                text = (image.folder / DOCKERFILE).read_text(encoding="utf-8", errors="replace")
+                if BUILDKIT.search(text) and "Podman" not in str(connect().version()):
                     run_buildkit(base, image.folder, self._network, said)
                 else:
                     run_build(base, {}, self._network, said.append, path=str(image.folder))
@@ -79,11 +80,6 @@ class ImageBuilder:
         except InfrastructureError as error:
             return "\n".join([str(error), *last_lines(said)])
         return ""
-
-
-def needs_buildkit(folder: Path) -> bool:
-    text = (folder / DOCKERFILE).read_text(encoding="utf-8", errors="replace")
-    return bool(BUILDKIT.search(text)) and "Podman" not in str(connect().version())
 
 
 def run_buildkit(tag: str, folder: Path, network: str | None, said: list[str]) -> None:

@@ -201,14 +201,6 @@ def network_of(settings: TaskSettings, table: str) -> bool | None:
     return mode != "no-network"
 
 
-def mode_of(settings: TaskSettings) -> str:
-    """A table for the verifier's environment means a separate one, unless the mode is stated."""
-    mode = settings.text("verifier.environment_mode")
-    if mode not in (None, SHARED, SEPARATE):
-        settings.refuse("verifier.environment_mode", f"is neither {SHARED} nor {SEPARATE}")
-    return mode or (SEPARATE if settings.get("verifier.environment", dict) else SHARED)
-
-
 def grade_of(
     settings: TaskSettings, tests: Path, place: str, workdir: str | None, built: BuiltWorkdir
 ) -> tuple[dict[str, Any], HarborImage | None]:
@@ -219,7 +211,11 @@ def grade_of(
     for key in ("user", "collect", "network_mode"):
         if settings.get(f"verifier.{key}", object) not in (None, "root"):
             settings.remark(f"verifier.{key}", "is not used")
-    is_shared, table = mode_of(settings) == SHARED, "verifier.environment"
+    table, mode = "verifier.environment", settings.text("verifier.environment_mode")
+    if mode not in (None, SHARED, SEPARATE):
+        settings.refuse("verifier.environment_mode", f"is neither {SHARED} nor {SEPARATE}")
+    # A table for the verifier's environment means a separate one, unless the mode is stated.
+    is_shared = mode == SHARED if mode else not settings.get(table, dict)
     image = None if is_shared else image_of(settings, table, tests, f"{tests.parent.name}/tests")
     if image is not None:
         workdir = settings.text(f"{table}.workdir") or built(image)

@@ -160,7 +160,10 @@ def cheat_lines(trying: Trying) -> Iterator[str]:
         yield one_line(f"{task}: {counted(len(found), 'cheat')}: {counts_of(found)}")
     for text, state in ((OPEN, "open"), (INHERENT, "cannot be closed")):
         for found in by_cheat.values():
-            yield from way_lines(text, [one for one in found if one.state == state and not one.error])
+            if ways := [one for one in found if one.state == state and not one.error]:
+                cheat, of = ways[0].cheat, counted(len(ways), "task")
+                tasks = named([one.task for one in ways], MOST_TASKS)
+                yield one_line(text.format(of=of, cheat=words_of(cheat), closing=cheat.closing, tasks=tasks))
     yield from (one_line(one.text) for one in findings_of(trying) if one.kind == "unknown")
 
 
@@ -171,14 +174,6 @@ def counts_of(tried: Sequence[Tried]) -> str:
     idle = {"not tried": f" ({', '.join(cheats.get('not tried', ()))})"}
     known = [state for state in (*get_args(State), "unknown") if state in cheats]
     return ", ".join(f"{len(cheats[state])} {state}{idle.get(state, '')}" for state in known)
-
-
-def way_lines(text: str, tried: Sequence[Tried]) -> Iterator[str]:
-    """A line about one cheat and all tasks to which it is a way; none without such tasks."""
-    if tried:
-        cheat, of = tried[0].cheat, counted(len(tried), "task")
-        tasks = named([one.task for one in tried], MOST_TASKS)
-        yield one_line(text.format(of=of, cheat=words_of(cheat), closing=cheat.closing, tasks=tasks))
 
 
 class Cheater:

@@ -85,7 +85,9 @@ def prove(code: Originals, runs: Runs, *, epochs: int, logs: Path, sample: int |
     Raises SuperError if a function cannot be masked, and InfrastructureError.
     """
     paper = code.paper
-    places = chosen_places(paper, sample)
+    places: Sequence[int] = range(len(paper.functions))
+    if sample is not None and sample < len(places):
+        places = sorted(random.Random(paper.id).sample(places, sample))
     gold = runs.all(gold_trials(code, epochs, logs))
     # Of an experiment that fails anyway, no other run shows anything.
     working = [one for one in paper.experiments if all(run.passed(one) for run in gold)]
@@ -127,12 +129,11 @@ def gold_trials(code: Originals, epochs: int, logs: Path) -> list[Trial]:
 
 def common_trials(code: Originals, epochs: int, logs: Path) -> dict[Key, Trial]:
     paper, files = code.paper, code.files
-    exiting = dict.fromkeys(files, EXIT_LINE)
     probes: dict[Key, Trial] = {
         (PROBES, index): Trial(what="probes", files=code.with_probes(), commands=[one], seeds=UNCOMPILED)
         for index, one in enumerate(paper.experiments)
     }
-    exits = Trial(what="exits", files=exiting, commands=paper.experiments)
+    exits = Trial(what="exits", files=dict.fromkeys(files, EXIT_LINE), commands=paper.experiments)
     return {**seed_trials(paper, files, epochs, logs), **probes, (EXIT, 0): exits}
 
 
@@ -186,13 +187,6 @@ def gold_verdict(gold: Sequence[Outcome]) -> Verdict:
     if all(outcome.passes for outcome in gold):
         return "valid"
     return "flaky" if any(outcome.passes for outcome in gold) else "gold_fails"
-
-
-def chosen_places(paper: Task, sample: int | None) -> list[int]:
-    places = range(len(paper.functions))
-    if sample is None or sample >= len(places):
-        return list(places)
-    return sorted(random.Random(paper.id).sample(places, sample))
 
 
 def prove_function(paper: Task, place: int, outcomes: Mapping[Key, Outcome], gold: Verdict) -> FunctionProof:

@@ -55,8 +55,8 @@ class Originals:
         Raises SuperError.
         """
         files = dict(self.files)
-        functions = self.paper.functions
-        marks = {one.target: mark for one, mark in zip(functions, mark_names(self.paper), strict=True)}
+        pairs = zip(self.paper.functions, mark_names(self.paper), strict=True)
+        marks = {one.target: mark for one, mark in pairs}
         for path, names in by_file(marks).items():
             statements = {name: leave(marks[f"{path}::{name}"]) for name in names}
             files[path] = probed(path, files[path], statements)
@@ -136,7 +136,11 @@ class Runs:
         assert item.grade is not None
         with after_prefix(ready := self._start(item)) as kernel, tempfile.TemporaryDirectory() as name:
             folder, base = Path(name), ready.repository or ""
-            collected = read_collected(write_files(folder / "files.tar", base, trial.files))
+            archive = folder / "files.tar"
+            with disk_errors(archive), tarfile.open(archive, "w") as tar:
+                for path, data in trial.files.items():
+                    add_file(tar, str(PurePosixPath(base) / path), data, is_executable=False)
+            collected = read_collected(archive)
             log = trial.log or folder / "log"
             # If the sandbox is lost early, that of an earlier run would stay.
             log.unlink(missing_ok=True)
@@ -157,13 +161,6 @@ def for_trial(paper: Task, trial: Trial) -> Task:
     seeds = {name: str(seed) for name, seed in trial.seeds.items()}
     sandbox = item.sandbox.model_copy(update={"env": {**seeds, **item.sandbox.env}})
     return item.model_copy(update={"grade": grade, "sandbox": sandbox})
-
-
-def write_files(archive: Path, base: str, files: Files) -> Path:
-    with disk_errors(archive), tarfile.open(archive, "w") as tar:
-        for path, data in files.items():
-            add_file(tar, str(PurePosixPath(base) / path), data, is_executable=False)
-    return archive
 
 
 def executed_places(paper: Task, kernel: Kernel, base: str) -> frozenset[int]:
