@@ -63,10 +63,7 @@ def asked_anew(line: dict[str, Any]) -> dict[str, Any]:
 
 
 def calls_until(answers: TrialAnswers, steps: Sequence[Step], number: int) -> list[int]:
-    """The calls that had led to the step with this number when it began.
-
-    Raises SuperError if the agent cannot go on from there, as if it had just taken this step.
-    """
+    """The calls before the step with this number. Raises SuperError if the agent cannot go on from there."""
     own = {step.number: step for step in steps if step.origin == "agent"}
     if number not in own:
         has = f"the agent's steps are {min(own)} to {max(own)}" if own else "the agent has no step"

@@ -1,12 +1,8 @@
 """`pytest-super import`: published data as task files."""
 
-from __future__ import annotations
-
 from argparse import ArgumentParser, Namespace
-from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from pytest_super.commands.image import add_build_options
 from pytest_super.commands.sandboxes import (
@@ -16,9 +12,6 @@ from pytest_super.commands.sandboxes import (
 )
 from pytest_super.kernel.providers.docker.engine import SUPER_IMAGE
 from pytest_super.option_types import amount
-
-if TYPE_CHECKING:
-    from pytest_super.tasks.task import Task
 
 HELP = "make task files from published data"
 SETS = ("expert", "masked", "auto")
@@ -155,17 +148,12 @@ def make_harbor(arguments: Namespace) -> int:
 def make_autoexperiment(arguments: Namespace) -> int:
     from pytest_super.authoring.importing.autoexperiment.command import import_autoexperiment
 
-    return import_autoexperiment(
-        arguments.checkout, arguments.output, force=arguments.force, trying=trying_of(arguments)
-    )
-
-
-def trying_of(arguments: Namespace) -> Callable[[Sequence[Task]], None] | None:
-    """Runs the experiments of papers. Raises SuperError if no sandbox isolates and none is named."""
+    trying = None
     if arguments.seconds is None:
         refuse_sandbox_arguments(arguments, "--try")
-        return None
-    from pytest_super.authoring.importing.autoexperiment.tried import try_papers
+    else:
+        from pytest_super.authoring.importing.autoexperiment.tried import try_papers
 
-    start = kernel_starter(arguments, "import", is_trusted=False)
-    return partial(try_papers, start=start, seconds=arguments.seconds)
+        start = kernel_starter(arguments, "import", is_trusted=False)
+        trying = partial(try_papers, start=start, seconds=arguments.seconds)
+    return import_autoexperiment(arguments.checkout, arguments.output, force=arguments.force, trying=trying)

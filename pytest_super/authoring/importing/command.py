@@ -27,11 +27,7 @@ def import_super(
     sandbox: Mapping[str, Any],
     force: bool,
 ) -> int:
-    """Write the set's task files to `output`, and a warning on standard error for each value that is changed.
-
-    Returns the exit status, 1 if a row yields no task; the others are written. Raises SuperError when no file
-    can be written.
-    """
+    """Write the set's task files; the exit status is 1 if a row yields none. Raises SuperError."""
     name = FILES[set_name]
     path, commit = (local_file(name, source), None) if source else fetch(DATASET, name, revision)
     shown = name if commit else str(path)
@@ -105,10 +101,7 @@ def print_warning(place: str, message: str) -> None:
 
 
 def fetch(dataset: str, name: str, revision: str) -> tuple[Path, str]:
-    """The file in the hub's cache on this machine, and the commit of the revision.
-
-    huggingface_hub reads `HF_ENDPOINT`, `HF_TOKEN` and `HF_HOME`. Raises SuperError.
-    """
+    """The file in the hub's cache on this machine, and the commit of the revision. Raises SuperError."""
     try:
         import huggingface_hub.utils
     except ImportError:

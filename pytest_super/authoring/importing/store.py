@@ -90,20 +90,17 @@ def replace_files(
     done: Counter[str] = Counter()
     for name, wanted_digest in wanted.items():
         if there.get(name) != wanted_digest:
-            write(folder / name, files[name])
+            path, content = folder / name, files[name]
+            path.parent.mkdir(parents=True, exist_ok=True)
+            if isinstance(content, Path):
+                copy_atomically(content, path)
+            else:
+                write_atomically(path, content)
             done["changed" if name in there else "new"] += 1
     for name in there.keys() - wanted.keys():
         (folder / name).unlink()
         done["removed"] += 1
     return done
-
-
-def write(path: Path, content: str | Path) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    if isinstance(content, Path):
-        copy_atomically(content, path)
-    else:
-        write_atomically(path, content)
 
 
 def changes_of(written: Counter[str]) -> str:

@@ -75,11 +75,7 @@ class Block:
 
 
 def propose(cells: Sequence[SolutionCell], answer: int) -> list[Block]:
-    """The blocks of a solution, in the order of the categories.
-
-    `answer` is the index of the cell with the answer; it is the goal and belongs to no block. If any cell has
-    the tag of a category, only tags count.
-    """
+    """Blocks of the cells before `answer`, in the order of the categories; by tags alone if there are any."""
     blocks = list(tagged(cells[:answer])) or list(recognised(cells, answer))
     return sorted(blocks, key=lambda block: CATEGORIES.index(block.category))
 

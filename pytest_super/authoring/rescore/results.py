@@ -155,10 +155,7 @@ def read_facts(run: Path) -> Facts:
 
 
 def write_run(run: Path, facts: Facts, results: Sequence[NewResult], arguments: Sequence[str]) -> Path:
-    """The folder of the new run. Raises InfrastructureError, and then leaves nothing behind.
-
-    `latest` stays: it is the newest run that has run something. `arguments` are those of the command line.
-    """
+    """The folder of the new run, which is not `latest`. Raises InfrastructureError and leaves nothing."""
     id = new_run_id()
     new, draft = run.parent / id, run.parent / f".{id}"
     facts = {

@@ -94,10 +94,7 @@ def differ(one: float | None, other: float | None) -> bool:
 def rescore_all(
     trials: Sequence[StoredTrial], tasks: Mapping[str, Task], grade: Regrader | None = None
 ) -> tuple[list[Rescored], list[str]]:
-    """The scored trials, and a message for each other one. Raises SuperError when no trial has a task.
-
-    `grade` runs the grader of a trial again.
-    """
+    """The scored trials, and a message for each other one. Raises SuperError when no trial has a task."""
     if trials and not any(trial.result.id in tasks for trial in trials):
         some = ", ".join(sorted({trial.result.id for trial in trials})[:3])
         raise SuperError(f"neither --tasks nor --answers contains any of these tasks: {some}, …")

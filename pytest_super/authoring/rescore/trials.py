@@ -60,10 +60,7 @@ class StoredTrial:
 
 
 def read_trials(paths: Iterable[Path]) -> tuple[list[StoredTrial], list[str]]:
-    """The trials at and below `paths`, and for each unreadable one a message that begins with its file.
-
-    For a trial that was run again, only the last rerun is read. Raises SuperError for a path without any.
-    """
+    """The last reruns at and below `paths`, and why others are unreadable. Raises SuperError without any."""
     trials: list[StoredTrial] = []
     broken: list[str] = []
     # By the real path, so that a file that is named twice is scored once.
@@ -88,10 +85,7 @@ def trajectory_files(path: Path) -> list[Path]:
 
 
 def last_reruns(files: Iterable[Path]) -> Iterator[Path]:
-    """The last rerun of each task and epoch that has ended, or that began; and all other files.
-
-    By the names of the trials' folders.
-    """
+    """The last rerun of each task and epoch that has ended, or that began; and files in other folders."""
     last: dict[tuple[Path, int], tuple[bool, int, Path]] = {}
     for file in files:
         if TRIAL_FOLDER.fullmatch(file.parent.name) is None:

@@ -34,10 +34,7 @@ class Written(NamedTuple):
 
 
 def write_starter(folder: Path, *, with_shipped_tasks: bool = False) -> Written:
-    """Write the files that are missing in `folder`, and the CI file of its git repository.
-
-    Raises SuperError.
-    """
+    """Write what is missing in `folder`, and the CI file of its git repository. Raises SuperError."""
     is_configured = any(has_section(folder / name, section) for name, section in CONFIGURATIONS.items())
     written = Written([], [])
     for path, text in content(folder, with_shipped_tasks=with_shipped_tasks):

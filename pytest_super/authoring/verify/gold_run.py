@@ -46,10 +46,7 @@ class GoldTrial:
 
 
 def run_gold(paths: Sequence[Path], options: Sequence[str], directory: Path) -> Path:
-    """Run pytest, with its output shown, and return the folder of its run under `directory`.
-
-    Raises SuperError when it did not try all tasks, or when another run began under `directory` meanwhile.
-    """
+    """The folder of the run under `directory`. Raises SuperError unless it is the only one and tried all."""
     before = runs_in(directory)
     # Without the last line: "6 passed" before the findings would say that all is well.
     arguments = ["-qq", f"-p{PLUGIN}", f"--super-agent={GOLD}", *options, *map(str, paths)]

@@ -50,10 +50,7 @@ class Hit:
 
 
 def network_leaks(task: Task, read_texts: ReadTexts, read_versions: ReadVersions) -> Iterator[Finding]:
-    """Look for leaks in a task whose sandbox has the network.
-
-    `read_texts` takes the folder of a pinned repository; `read_versions` a repository and the task's folder.
-    """
+    """Look for leaks in a task whose sandbox has the network, unless its repository is a folder."""
     if not task.sandbox.network or task.repository is None or task.repository.path is not None:
         return
     base = task.folder
@@ -107,10 +104,7 @@ def value_hits(texts: Sequence[Text], values: Sequence[Figure | Phrase]) -> Iter
 
 
 def solution_lines(task: Task, base: Path) -> frozenset[str]:
-    """The long lines of the solution's cells that the task itself does not tell. Raises TaskFileError.
-
-    Imports are left out: they are in many programs.
-    """
+    """The solution's long lines that the task does not tell, without imports. Raises TaskFileError."""
     if task.solution is None:
         return frozenset()
     told = [task.query, *(text.text for text in prefix_texts(task))]

@@ -90,10 +90,7 @@ def is_text(data: bytes) -> bool:
 
 
 def parts_of(data: bytes, name: str) -> Iterator[tuple[str, str]]:
-    """The places and texts in a file: of a notebook the source and outputs of each cell, without pictures.
-
-    A file that is named as a notebook but cannot be read as one is a text like any other.
-    """
+    """The places and texts in a file: of a readable notebook the source and outputs of cells, no pictures."""
     text = data.decode("utf-8", "replace")
     if name.endswith(".ipynb"):
         try:
@@ -132,10 +129,7 @@ SINCE = " since commit "
 
 
 def other_versions(repository: Repository, base: Path) -> list[Text]:
-    """Texts of the git history, or of later releases, that the pinned version does not have.
-
-    A folder next to the task file has none. Raises SuperError and OSError.
-    """
+    """Texts of the git history, or of later releases, that the pin lacks. Raises SuperError and OSError."""
     if repository.path is not None:
         return []
     cache = cache_folder("sources")

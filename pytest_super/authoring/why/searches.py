@@ -152,10 +152,7 @@ class StepSearch:
 
 
 def places(hit_by: Sequence[int | None], gold: Sequence[int | None], answer: int) -> dict[int, int]:
-    """Map the agent's steps to the cell of gold that comes after all landmarks hit by then.
-
-    It has only steps after which this cell is another one than the first.
-    """
+    """Map the agent's steps to the cell of gold, not the first, after all landmarks hit by then."""
     cells = sorted({cell for cell in gold if cell is not None})
     found: dict[int, int] = {}
     for cell in cells:

@@ -51,14 +51,10 @@ class LostTrial:
     is_untold_by_errors = False
     """Whether a try whose agent raises says nothing: it does not run what the agent wrote."""
 
-    @property
-    def hit_by(self) -> list[int | None]:
-        """For each landmark how many of the steps it takes until it is hit."""
-        places = {step.number: place for place, step in enumerate(self.steps, 1)}
-        return [places.get(found["step"]) for found in self.result.landmarks_found]
-
     def search(self) -> Search[State]:
-        return StepSearch(steps=len(self.steps), hit_by=self.hit_by, answer=self.answer).run()
+        places = {step.number: place for place, step in enumerate(self.steps, 1)}
+        hit_by = [places.get(found["step"]) for found in self.result.landmarks_found]
+        return StepSearch(steps=len(self.steps), hit_by=hit_by, answer=self.answer).run()
 
     @property
     def gold_alone(self) -> State:

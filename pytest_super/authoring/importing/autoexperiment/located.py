@@ -18,10 +18,7 @@ if TYPE_CHECKING:
 
 
 def locate(record: FunctionRecord, code: Path, files: Collection[str]) -> tuple[str, str]:
-    """The target of the record's function, and its digest. `files` are those of the code that an agent gets.
-
-    Raises SuperError if it is not there, if several fit, or if it cannot be masked.
-    """
+    """Target and digest of a function in `files`, which an agent gets. Raises SuperError unless one fits."""
     ((path, _),) = by_file([f"{record.file}{SEPARATOR}{record.name}"]).items()
     source = PythonSource.read(path, read(code, path))
     if path not in files:
@@ -45,10 +42,7 @@ def functions_named(source: PythonSource, name: str) -> list[Definition]:
 
 
 def nearest(source: PythonSource, record: FunctionRecord, candidates: Sequence[Definition]) -> Definition:
-    """The candidate that has most of the recorded lines, or else the nearest one in their class or in all.
-
-    Raises SourceError if the lines choose none of several.
-    """
+    """The candidate with most of the recorded lines, else the nearest. Raises SourceError for several."""
     if len(candidates) == 1:
         return candidates[0]
     header = record.header_line

@@ -38,10 +38,7 @@ _WORKSPACE = ("agents", "workspace")
 
 
 def paper_files(folder: Path, report: PaperReport) -> dict[str, str | Path]:
-    """The files of a paper: its task file, its code, its text.
-
-    Raises SuperError or ValueError if the paper yields no task.
-    """
+    """The task file, code and text of a paper. Raises SuperError or ValueError if it yields no task."""
     paper_id = legal_id(folder.name)
     if not paper_id:
         raise ValueError(f"{folder.name} has no character that an id can have")

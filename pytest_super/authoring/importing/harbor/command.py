@@ -108,11 +108,7 @@ def last_lines(said: list[str]) -> list[str]:
 
 
 def import_harbor(source: Path, output: Path, *, builder: ImageBuilder | None, force: bool) -> int:
-    """Write a task file for each task folder, next to the files of its verifier, and print all remarks.
-
-    Each task is written as soon as its images are built. Without a builder the images are only named. Returns
-    the exit status, 1 if a task was left out. Raises SuperError when no file can be written.
-    """
+    """Import each task as soon as its images are built; the exit status is 1 if one was left out."""
     folders = task_folders(source)
     files: dict[str, str | Path] = {}
     written: Counter[str] = Counter()

@@ -122,10 +122,7 @@ def put_code(trial: Trial, known: Known, code: str) -> None:
 
 
 def files_with(known: Known, line: str, *, keeps_bodies: bool = False) -> Iterator[tuple[str, bytes]]:
-    """The files that the grader collects, with a line of code at the beginning, by their paths.
-
-    Of an item of a paper the line is in each masked body, before a stub or before the original body.
-    """
+    """The files that the grader collects, with a line of code first; of a paper in each masked body."""
     task = known.task
     if not isinstance(task, PaperItem):
         yield from ((path, line.encode()) for path in known.own_files())

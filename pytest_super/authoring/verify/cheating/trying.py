@@ -67,10 +67,7 @@ class Trying:
 
 
 def try_cheats(tasks: Sequence[Task], options: Sequence[str], directory: Path) -> Trying:
-    """Run the gold solution of each task once, and then the cheats, which know what it printed.
-
-    Raises SuperError if pytest does not try all.
-    """
+    """Run gold once, and then the cheats, which know what it printed. Raises SuperError."""
     items = [tried_item(task) for task in tasks]
     names = {item.id: f"{item._path}::{item.id}" for item in items}
     gold = run_pytest(

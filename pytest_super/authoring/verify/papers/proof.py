@@ -79,11 +79,7 @@ class PaperProof:
 
 
 def prove(code: Originals, runs: Runs, *, epochs: int, logs: Path, sample: int | None = None) -> PaperProof:
-    """Prove a paper, with all its functions or a random sample of them.
-
-    The logs of gold and seeds are kept in the folder `logs`.
-    Raises SuperError if a function cannot be masked, and InfrastructureError.
-    """
+    """Prove all functions of a paper or a random sample. Raises SuperError and InfrastructureError."""
     paper = code.paper
     places: Sequence[int] = range(len(paper.functions))
     if sample is not None and sample < len(places):

@@ -50,10 +50,7 @@ class Originals:
         return {**self.files, **{path: file.data for path, file in masked.items()}}
 
     def with_probes(self) -> Files:
-        """The originals, in which each function leaves a file next to its own when it is executed.
-
-        Raises SuperError.
-        """
+        """The originals, where executed functions leave a file next to their own. Raises SuperError."""
         files = dict(self.files)
         pairs = zip(self.paper.functions, mark_names(self.paper), strict=True)
         marks = {one.target: mark for one, mark in pairs}
@@ -146,7 +143,9 @@ class Runs:
             log.unlink(missing_ok=True)
             grader = Grader(item.grade, task_folder=item.folder, base=base, log=log)
             values = grader.grade(kernel, collected)
-            executed = executed_places(self._paper, kernel, base)
+            pairs = zip(self._paper.functions, mark_names(self._paper), strict=True)
+            marks = [str(PurePosixPath(base, one.file).parent / mark) for one, mark in pairs]
+            executed = frozenset(place for place, mark in enumerate(marks) if is_there(kernel, mark))
             kept = trial.log is not None and log.exists()
         self._shown(trial.what)
         return Outcome(values=values, executed=executed, log=str(log) if kept else "")
@@ -161,13 +160,6 @@ def for_trial(paper: Task, trial: Trial) -> Task:
     seeds = {name: str(seed) for name, seed in trial.seeds.items()}
     sandbox = item.sandbox.model_copy(update={"env": {**seeds, **item.sandbox.env}})
     return item.model_copy(update={"grade": grade, "sandbox": sandbox})
-
-
-def executed_places(paper: Task, kernel: Kernel, base: str) -> frozenset[int]:
-    """The places of the functions whose probes have left their marks."""
-    pairs = zip(paper.functions, mark_names(paper), strict=True)
-    paths = [PurePosixPath(base, one.file).parent / mark for one, mark in pairs]
-    return frozenset(place for place, path in enumerate(paths) if is_there(kernel, str(path)))
 
 
 def is_there(kernel: Kernel, path: str) -> bool:
