@@ -71,8 +71,7 @@ def run(arguments: Namespace) -> int:
         # Before anything is scored, for a path that is no run.
         read_facts(arguments.paths[0])
     trials, unread = read_trials(arguments.paths)
-    ids = {trial.result.id for trial in trials}
-    tasks = tasks_and_answers(arguments.tasks, arguments.answers, ids)
+    tasks = tasks_and_answers(arguments.tasks, arguments.answers, {trial.result.id for trial in trials})
     if arguments.grade:
         rescored, unscored = rescore_and_grade(trials, tasks, kernel_starter(arguments, "rescore"))
     else:

@@ -31,8 +31,7 @@ def run(arguments: Namespace) -> int:
     from pytest_super.store.why import Why, write_why
 
     run_folder = run_of(arguments)
-    trials_named = stored_trials(run_folder, arguments.names)
-    results = [one for one in trials_named if one.is_scored and not one.solved]
+    results = [one for one in stored_trials(run_folder, arguments.names) if one.is_scored and not one.solved]
     if not results:
         print(f"{run_folder.name} has no unsolved trial")
         return 0

@@ -43,8 +43,7 @@ def import_super(
         "sha256": file_digest(path),
         "revision": commit,
     }
-    record = f"super-{set_name}.import.json"
-    written = write_files(output, files, origin, record=record, force=force)
+    written = write_files(output, files, origin, record=f"super-{set_name}.import.json", force=force)
     left_out = len(rows) - len(files)
     lost = f"; {left_out} rows left out" if left_out else ""
     place = f"{DATASET} at {commit}" if commit else shown
@@ -56,8 +55,7 @@ def local_file(name: str, source: Path) -> Path:
     """The file itself, or the set's file in a folder with the layout of the data set. Raises SuperError."""
     if not source.is_dir():
         return source
-    places = [source / name, source / Path(name).name]
-    found = next((place for place in places if place.is_file()), None)
+    found = next((place for place in (source / name, source / Path(name).name) if place.is_file()), None)
     if found is None:
         raise SuperError(f"{source}: there is no {name}, nor {Path(name).name}")
     return found

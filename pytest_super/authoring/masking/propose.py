@@ -81,8 +81,7 @@ def propose(cells: Sequence[SolutionCell], answer: int) -> list[Block]:
 
 
 def tagged(cells: Sequence[SolutionCell]) -> Iterator[Block]:
-    tags = dict.fromkeys(tag for cell in cells for tag in cell.tags if TAG.fullmatch(tag))
-    for tag in tags:
+    for tag in dict.fromkeys(tag for cell in cells for tag in cell.tags if TAG.fullmatch(tag)):
         found = tuple(index for index, cell in enumerate(cells) if tag in cell.tags)
         category = re.split(r"[-_:]", tag)[0]
         name = re.sub(r"[^A-Za-z0-9_.-]", "_", tag)
@@ -184,8 +183,7 @@ def subproblems_yaml(id: str, cells: Sequence[SolutionCell], blocks: Iterable[Bl
         prefix = independent_cells(names, block.cells, answer)
         # A line break in a tag or a cell would end the comment.
         lines += [one_line(f"  # {line}") for line in comments(cells, block, prefix, answer)]
-        fields = fields_of(id, cells, block, prefix)
-        lines += to_yaml({"subproblems": [fields]}).splitlines()[1:]
+        lines += to_yaml({"subproblems": [fields_of(id, cells, block, prefix)]}).splitlines()[1:]
     return "\n".join(lines) + "\n"
 
 
@@ -195,22 +193,18 @@ def fields_of(id: str, cells: Sequence[SolutionCell], block: Block, prefix: Sequ
         "category": block.category,
         "mask": [reference(cells[index]) for index in block.cells],
         "pre_execute": [reference(cells[index]) for index in prefix],
-        "query": query_of(block),
+        "query": (
+            "I have already executed some of the required steps: TODO, what is there by now.\n"
+            f"What remains: {REMAINS[block.category]}\n"
+            f"\nYour goal: {STEPS[block.category]}. TODO: what must come out.\n"
+            "\nAnswer with this JSON structure: TODO\n"
+        ),
     }
 
 
 def reference(cell: SolutionCell) -> int | str:
     """The id if there is one: it stays the same when cells are added."""
     return cell.id or cell.number
-
-
-def query_of(block: Block) -> str:
-    return (
-        "I have already executed some of the required steps: TODO, what is there by now.\n"
-        f"What remains: {REMAINS[block.category]}\n"
-        f"\nYour goal: {STEPS[block.category]}. TODO: what must come out.\n"
-        "\nAnswer with this JSON structure: TODO\n"
-    )
 
 
 def comments(

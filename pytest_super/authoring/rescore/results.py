@@ -123,8 +123,7 @@ def refuse_unknown(
     old: TrialResult, again: Rescored, task: Task, evidence: Evidence, *, is_scored_alike: bool
 ) -> None:
     """Raises SuperError if what is stored does not say how the trial is scored now."""
-    own = {metric.name for metric in installed_metrics()}
-    if old.headline and old.headline not in own:
+    if old.headline and old.headline not in {metric.name for metric in installed_metrics()}:
         raise SuperError(f"its headline metric {old.headline} is that of a conftest.py, which is not read")
     if task.grade is not None and not is_scored_alike and again.regraded is None:
         what = "grade it again with --grade" if old.graded else "nothing was collected for a grader"

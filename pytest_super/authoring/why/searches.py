@@ -159,8 +159,7 @@ def places(hit_by: Sequence[int | None], gold: Sequence[int | None], answer: int
         needed = [step for step, of in zip(hit_by, gold, strict=True) if of is not None and of <= cell]
         if any(step is None for step in needed):
             break
-        last = max(step for step in needed if step is not None)
-        found[last] = min(cell, answer)
+        found[max(step for step in needed if step is not None)] = min(cell, answer)
     return {step: cell for step, cell in found.items() if cell}
 
 

@@ -78,7 +78,10 @@ class ImageBuilder:
                 **self._options,
             )
         except InfrastructureError as error:
-            return "\n".join([str(error), *last_lines(said)])
+            # Of the step that failed.
+            begin = max((place for place, line in enumerate(said) if line.startswith("Step ")), default=0)
+            own = [line for line in said[begin:] if not ENGINE_LINE.match(line)]
+            return "\n".join([str(error), *shown_lines("\n".join(own))[-LAST_LINES:]])
         return ""
 
 
@@ -98,13 +101,6 @@ def run_buildkit(tag: str, folder: Path, network: str | None, said: list[str]) -
             f"`docker build` ended with status {ran.returncode}; the Dockerfile needs BuildKit, which is in "
             "Docker's command line or its plugin buildx"
         )
-
-
-def last_lines(said: list[str]) -> list[str]:
-    """The last lines of the step that failed, without colours."""
-    begin = max((place for place, line in enumerate(said) if line.startswith("Step ")), default=0)
-    own = [line for line in said[begin:] if not ENGINE_LINE.match(line)]
-    return shown_lines("\n".join(own))[-LAST_LINES:]
 
 
 def import_harbor(source: Path, output: Path, *, builder: ImageBuilder | None, force: bool) -> int:

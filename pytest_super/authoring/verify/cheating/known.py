@@ -77,8 +77,7 @@ class Known:
         collected = [""] if grade.collect == EVERYTHING else list(grade.collect or [""])
         yield from (path for path in collected if path.endswith(".py"))
         folders = [PurePosixPath(path) for path in collected if not path.endswith(".py")]
-        commands = " ".join(command.command for command in grade.commands)
-        for script in SCRIPT.findall(commands):
+        for script in SCRIPT.findall(" ".join(command.command for command in grade.commands)):
             is_collected = any(PurePosixPath(script).is_relative_to(one) for one in folders)
             if is_collected and script not in grade.files:
                 yield script

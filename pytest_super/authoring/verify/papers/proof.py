@@ -90,6 +90,8 @@ def prove(code: Originals, runs: Runs, *, epochs: int, logs: Path, sample: int |
     code = replace(code, paper=paper.model_copy(update={"experiments": working}))
     trials = {**common_trials(code, epochs, logs), **stub_trials(code, places)} if working else {}
     outcomes = dict(zip(trials, runs.all(trials.values()), strict=True))
+    passes = [outcome.passes for outcome in gold]
+    verdict: Verdict = "valid" if all(passes) else "flaky" if any(passes) else "gold_fails"
     seeded = [outcome for (kind, _), outcome in outcomes.items() if kind == SEEDS]
     # Those without a variation whose values are compared.
     plain = [one for one in working if one.reported and not one.vary]
@@ -106,7 +108,7 @@ def prove(code: Originals, runs: Runs, *, epochs: int, logs: Path, sample: int |
         disagreements=disagreements_of(paper),
         proposals=propose(plain, code.files, runs.all, texts),
         undescribed=[one.target for one in paper.functions if not (one.passage or one.description)],
-        functions=[prove_function(code.paper, place, outcomes, gold_verdict(gold)) for place in places],
+        functions=[prove_function(code.paper, place, outcomes, verdict) for place in places],
     )
 
 
@@ -177,12 +179,6 @@ def disagreements_of(paper: Task) -> list[Disagreement]:
         for value in compared(check, one.paper[check.key])
         if value.score < 1
     ]
-
-
-def gold_verdict(gold: Sequence[Outcome]) -> Verdict:
-    if all(outcome.passes for outcome in gold):
-        return "valid"
-    return "flaky" if any(outcome.passes for outcome in gold) else "gold_fails"
 
 
 def prove_function(paper: Task, place: int, outcomes: Mapping[Key, Outcome], gold: Verdict) -> FunctionProof:

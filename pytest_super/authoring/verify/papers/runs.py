@@ -141,8 +141,7 @@ class Runs:
             log = trial.log or folder / "log"
             # If the sandbox is lost early, that of an earlier run would stay.
             log.unlink(missing_ok=True)
-            grader = Grader(item.grade, task_folder=item.folder, base=base, log=log)
-            values = grader.grade(kernel, collected)
+            values = Grader(item.grade, task_folder=item.folder, base=base, log=log).grade(kernel, collected)
             pairs = zip(self._paper.functions, mark_names(self._paper), strict=True)
             marks = [str(PurePosixPath(base, one.file).parent / mark) for one, mark in pairs]
             executed = frozenset(place for place, mark in enumerate(marks) if is_there(kernel, mark))
