@@ -15,8 +15,6 @@ from pytest_super.errors import SuperError
 from pytest_super.tasks.task import TASK_SUFFIX
 from pytest_super.words import one_line
 
-EXTRA = "pytest-super[super]"
-
 
 def import_super(
     set_name: str,
@@ -104,8 +102,8 @@ def fetch(dataset: str, name: str, revision: str) -> tuple[Path, str]:
         import huggingface_hub.utils
     except ImportError:
         raise SuperError(
-            f"the data set is downloaded by huggingface_hub, which is not installed: pip install '{EXTRA}', "
-            "or use --from for files that you have"
+            "the data set is downloaded by huggingface_hub, which is not installed: "
+            "pip install 'pytest-super[super]', or use --from for files that you have"
         ) from None
     # Its types do not cover these functions.
     utils: Any = huggingface_hub.utils

@@ -1,8 +1,4 @@
-"""Which names cells load and bind: enough to propose what runs before a sub-problem.
-
-Only definitions and uses of names count: no files, no packages, no arguments that a call changes, no names
-that a function reads when it is called. `mask --check` proves a proposal in kernels.
-"""
+"""Which names cells load and bind, to propose what runs before a sub-problem; no files, no packages."""
 
 import ast
 import re

@@ -1,7 +1,4 @@
-"""Blocks of a solution that can become sub-problems: found by the tags of its cells, else by their text.
-
-They are proposed as YAML, with the reasons as comments, for the author to complete.
-"""
+"""Proposes blocks of a solution as sub-problems, by the tags of its cells, else by their text."""
 
 import re
 from collections.abc import Iterable, Iterator, Sequence

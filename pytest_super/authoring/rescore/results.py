@@ -1,7 +1,4 @@
-"""The results of a stored run as the present tasks score its trials, and the new run that has them.
-
-The run that was scored again stays as it is.
-"""
+"""The results of a stored run as the present tasks score its trials, and the new run that has them."""
 
 from __future__ import annotations
 

@@ -1,8 +1,4 @@
-"""Runs pytest with the agent `gold`, and reads the results of such a run.
-
-This module is also a plugin of these runs: does a grader pass if the collected Python files only end the
-program? It grades each solved trial again, with nothing but `os._exit(0)` in these files.
-"""
+"""Runs gold and reads such a run; as its plugin, grades files again that only end the program."""
 
 import json
 import tarfile

@@ -1,8 +1,4 @@
-"""The unsolved trials of a run, each with its task: which can be searched, and why others cannot.
-
-This module is also a plugin of the runs that try something: its agents repeat a part of a stored trial, then
-gold goes on.
-"""
+"""The unsolved trials that can be searched, and the plugin whose agents repeat them until gold goes on."""
 
 from __future__ import annotations
 

@@ -1,8 +1,4 @@
-"""Checks for the recorded results of an experiment.
-
-The records do not say how a value is found in the output of a command, so the patterns are guessed from the
-names of the values.
-"""
+"""Checks for recorded results, by patterns that are guessed from the names of the values."""
 
 import ast
 import json

@@ -1,7 +1,4 @@
-"""Tries the cheats on tasks: what each has gained, and whether that was seen.
-
-This module is also a plugin of these runs: its agent does what one of the cheats does.
-"""
+"""Tries the cheats on tasks, as a plugin of these runs: what each has gained, and whether that was seen."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass

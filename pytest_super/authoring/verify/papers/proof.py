@@ -1,7 +1,4 @@
-"""Proves one paper: gold passes in fresh kernels, stubs fail, and every function is executed.
-
-Gold is proven for the paper and stubs for each function; the items of the paper inherit both.
-"""
+"""Proves a paper for all its items: gold passes in fresh kernels, stubs fail, functions are executed."""
 
 import random
 from collections.abc import Mapping, Sequence

@@ -1,7 +1,4 @@
-"""Runs the experiments of a paper on files that nobody's agent has written.
-
-Files with functions can contain the originals, a stub in place of one, or the originals with probes.
-"""
+"""Runs the experiments of a paper on its originals, with a stub in place of one, or with probes."""
 
 import tarfile
 import tempfile
