@@ -105,8 +105,7 @@ def add_force(data: ArgumentParser) -> None:
 
 
 def run(arguments: Namespace) -> int:
-    status: int = arguments.make(arguments)
-    return status
+    return int(arguments.make(arguments))
 
 
 def make_super(arguments: Namespace) -> int:

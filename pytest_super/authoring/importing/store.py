@@ -23,13 +23,7 @@ def write_files(
     force: bool,
     is_part: bool = False,
 ) -> Counter[str]:
-    """Write these files (path in the folder: text, or a file to copy), and remove others of earlier imports.
-
-    Returns how many files are new, changed, removed. `record` is the name of the import's record, which has
-    `origin` and the files with their digests. A part of an import removes nothing. Raises SuperError, before
-    any of these files is written, if one would change that does not have its recorded content; `force`
-    overwrites it.
-    """
+    """Write texts and copies, remove what only earlier imports wrote, and count both. Raises SuperError."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
         earlier = read_record(folder / record)

@@ -100,11 +100,8 @@ def recognised(cells: Sequence[SolutionCell], answer: int) -> Iterator[Block]:
 def start_of_goal(
     cells: Sequence[SolutionCell], answer: int, found: Sequence[tuple[str, str] | None]
 ) -> tuple[int, str]:
-    """From which cell on all cells lead to the answer, and why; `answer` if there is no such cell.
-
-    It is the last cell that runs a program, unless a later cell prepares something, because then the program
-    was a trial run. Otherwise it is the last cell that binds a name of the answer and has no category.
-    """
+    """From which cell on all cells lead to the answer, and why; `answer` if there is no such cell."""
+    # A program that runs before something is prepared is a trial run.
     prepared = max((index for index, one in enumerate(found) if one and one[0] != "data"), default=-1)
     for index in reversed(range(prepared + 1, answer)):
         if RUN.search(cells[index].source):
