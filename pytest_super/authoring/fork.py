@@ -28,7 +28,13 @@ def write_start(run: Path, result: TrialResult, number: int) -> Path:
     """Write the trial up to the step with this number. Returns the folder. Raises SuperError."""
     trial = run / folder_name(result)
     steps = read_steps(trial / "trajectory.jsonl")
-    kept = calls_until(recorded_answers(trial, f"{result.name} of {run.name}"), steps, number)
+    answers = read_answers(trial / FILE)
+    if not answers.calls:
+        raise SuperError(
+            f"{result.name} of {run.name} has no recorded answers, so its steps cannot be replayed: "
+            "its agent asked no model, or the run had --super-answers=none; run the task again without that"
+        )
+    kept = calls_until(answers, steps, number)
     lines = [line for _, line in complete_lines(trial / FILE) if line.get("call") in (None, *kept)]
     facts = AnswerStore(run).facts()
     start = (DIRECTORY / f"{run.name}-{result.id}-{result.epoch}-step-{number}").absolute()
@@ -51,27 +57,13 @@ def write_start(run: Path, result: TrialResult, number: int) -> Path:
     return start
 
 
-def recorded_answers(trial: Path, name: str) -> TrialAnswers:
-    """Raises SuperError if there are none."""
-    answers = read_answers(trial / FILE)
-    if not answers.calls:
-        raise SuperError(
-            f"{name} has no recorded answers, so its steps cannot be replayed: "
-            "its agent asked no model, or the run had --super-answers=none; run the task again without that"
-        )
-    return answers
-
-
 def asked_anew(line: dict[str, Any]) -> dict[str, Any]:
     """A line of a record as if its answer did not come from another one: a fork is compared with nothing."""
     return {name: value for name, value in line.items() if name not in ("taken", "folded")}
 
 
 def calls_until(answers: TrialAnswers, steps: Sequence[Step], number: int) -> list[int]:
-    """The calls that had led to the step with this number when it began.
-
-    Raises SuperError if the agent cannot go on from there, as if it had just taken this step.
-    """
+    """The calls before the step with this number. Raises SuperError if the agent cannot go on from there."""
     own = {step.number: step for step in steps if step.origin == "agent"}
     if number not in own:
         has = f"the agent's steps are {min(own)} to {max(own)}" if own else "the agent has no step"

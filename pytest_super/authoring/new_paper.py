@@ -54,7 +54,6 @@ MISSING_PACKAGE = (
     "`pytest-super image build --requirements FILE --tag NAME`, and give `--image NAME`; for local and "
     "bubblewrap, install it with pip"
 )
-MORE_TIME = "; --timeout allows more time"
 
 
 class Ran(NamedTuple):
@@ -69,10 +68,7 @@ class Ran(NamedTuple):
 
 
 def write_paper(arguments: Namespace, start: Callable[[Task], ReadyKernel]) -> int:
-    """Write the task file, and run the original code on it. The exit status is 1 if it fails.
-
-    Raises SuperError, and then has written nothing.
-    """
+    """Write the task file, and run the original code on it: 1 if it fails. Raises SuperError."""
     regex = regex_of(arguments.pattern, arguments.block)
     fields, output = draft_of(arguments)
     new_runs = partial(Runs, start=start, workers=2, shown=lambda _: None)
@@ -167,10 +163,7 @@ def text_of(fields: dict[str, Any]) -> str:
 
 
 def ran_twice(one: Experiment, code: Originals, runs: Runs, regex: RegexValue) -> Ran:
-    """Once with probes, and once with another hash seed.
-
-    Raises SuperError if the command fails, or prints no value.
-    """
+    """Once with probes, once with another hash seed. Raises SuperError if it fails, or prints no value."""
     with tempfile.TemporaryDirectory() as logs:
         trials = [
             Trial(
@@ -186,7 +179,7 @@ def ran_twice(one: Experiment, code: Originals, runs: Runs, regex: RegexValue) -
         printed = [path.read_text(encoding="utf-8") for path in sorted(Path(logs).iterdir())]
     texts = [text.removeprefix(heading(one.command)) for text in printed]
     if failures := failures_of(code.paper, outcomes):
-        hint = MORE_TIME if failures[0].exit_code is None else ""
+        hint = "; --timeout allows more time" if failures[0].exit_code is None else ""
         if missing := MISSING_MODULE.search("\n".join(texts)):
             hint = MISSING_PACKAGE.format(module=missing[1])
         raise SuperError(f"`{one.command}` fails with the original code: {failures[0].text}{hint}")

@@ -67,10 +67,8 @@ def digests_of(folder: Path, targets: Sequence[str]) -> dict[str, str]:
 
 
 def candidates(folder: Path, commands: Sequence[str]) -> dict[str, str]:
-    """The digests of the functions that can be masked and have a body worth writing, by target.
-
-    Files that a command names are left out: they are the experiments.
-    """
+    """The digests of functions worth masking, by target; not of files that commands name."""
+    # Those files are the experiments.
     found = [one for command in commands for one in NAMED_FILE.findall(command)]
     named = {posixpath.normpath(path or module.replace(".", "/")) for path, module in found}
     # After `cd src` or with `PYTHONPATH=src`.

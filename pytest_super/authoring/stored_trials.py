@@ -17,8 +17,7 @@ def stored_trials(run: Path, names: Collection[str]) -> list[TrialResult]:
         results = last_results(run)
     except UNREADABLE as error:
         raise SuperError(f"{run}: the run cannot be read: {damage(error)}") from None
-    known = {name for one in results for name in (one.id, one.name)}
-    if unknown := sorted(set(names) - known):
+    if unknown := sorted(set(names) - {name for one in results for name in (one.id, one.name)}):
         raise SuperError(f"{run.name} has no trial of {', '.join(unknown)}")
     return [one for one in results if not names or {one.id, one.name} & set(names)]
 

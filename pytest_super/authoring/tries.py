@@ -45,10 +45,7 @@ def run_tries(
 
 
 def run_pytest(arguments: Sequence[str], folder: Path, environment: Mapping[str, str] | None = None) -> Path:
-    """The folder of the run, below `folder`, which also gets what pytest prints.
-
-    Raises SuperError if pytest ends before all tests.
-    """
+    """The folder of the run, below `folder`, as is its log. Raises SuperError if it ends before all tests."""
     log = folder / "pytest.log"
     with disk_errors(folder):
         folder.mkdir(parents=True, exist_ok=True)
@@ -65,10 +62,7 @@ def await_pytest(
     environment: Mapping[str, str] | None = None,
     output: BinaryIO | None = None,
 ) -> int:
-    """The exit status of pytest, which stores its run in `folder` and prints to `output`, else as we do.
-
-    Ctrl-C reaches pytest, too; wait until it has stored its results.
-    """
+    """The exit status of pytest, which stores its run in `folder` and prints to `output`, else as we do."""
     # It ends pytest when this process is killed.
     command = [sys.executable, "-m", "pytest", "-ppytest_super.session.workers.end_with_parent"]
     with subprocess.Popen(
@@ -77,6 +71,7 @@ def await_pytest(
         stdout=output,
         stderr=subprocess.STDOUT if output else None,
     ) as process:
+        # Ctrl-C reaches pytest, too, which then stores its results.
         while True:
             with suppress(KeyboardInterrupt):
                 return process.wait()

@@ -18,7 +18,6 @@ from pytest_super.words import counted, named, one_line
 if TYPE_CHECKING:
     from pytest_super.gate.comparison.side import Side
 
-# So many tasks are named.
 MOST_NAMED = 10
 HELP = "write, show or check the baseline of later runs"
 

@@ -1,18 +1,11 @@
 """`pytest-super export`: a stored run in the forms that other tools read."""
 
-from __future__ import annotations
-
 import sys
 from argparse import ArgumentParser, Namespace
-from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from pytest_super.commands.stored_run import add_run, run_of
-from pytest_super.words import printable_line
-
-if TYPE_CHECKING:
-    from pytest_super.report.export.trials import StoredTrials
+from pytest_super.words import counted, printable_line
 
 HELP = "write a run in the form of another tool"
 # The names of report/export/formats, which is only imported when something is exported.
@@ -31,20 +24,14 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 def run(arguments: Namespace) -> int:
     from pytest_super.report.export.formats import export_run
-    from pytest_super.words import counted
 
     path, trials = export_run(run_of(arguments), arguments.format, arguments.output)
-    for line in notes_of(trials):
+    notes = list(trials.unread[:MOST_UNREAD])
+    if (more := len(trials.unread) - MOST_UNREAD) > 0:
+        notes.append(f"and {more} more that cannot be read")
+    if trials.unfinished:
+        notes.append(f"left out, because they have not ended: {counted(trials.unfinished, 'trial')}")
+    for line in notes:
         print(f"pytest-super: {printable_line(line)}", file=sys.stderr)
     print(f"{path}: {counted(len(trials.results), 'trial')}")
     return 1 if trials.unread else 0
-
-
-def notes_of(trials: StoredTrials) -> Iterator[str]:
-    from pytest_super.words import counted
-
-    yield from trials.unread[:MOST_UNREAD]
-    if (more := len(trials.unread) - MOST_UNREAD) > 0:
-        yield f"and {more} more that cannot be read"
-    if trials.unfinished:
-        yield f"left out, because they have not ended: {counted(trials.unfinished, 'trial')}"

@@ -3,12 +3,10 @@
 import os
 import sys
 from argparse import ArgumentParser, Namespace
-from pathlib import Path
 
 from pytest_super.commands.stored_run import add_run, run_of
 from pytest_super.commands.task_files import TASKS, add_tasks, known_tasks
 from pytest_super.errors import SuperError
-from pytest_super.store.results import TrialResult
 
 HELP = "go on from a step of a stored trial with today's agent"
 
@@ -25,24 +23,18 @@ def add_arguments(parser: ArgumentParser) -> None:
     add_tasks(parser)
 
 
-def chosen_trial(run: Path, name: str) -> TrialResult:
-    """Epoch 1 of a task, or the epoch that is named. Raises SuperError."""
-    from pytest_super.authoring.stored_trials import stored_trials
-
-    name = name.removesuffix("[1]")
-    found = {one.name: one for one in stored_trials(run, [name])}
-    if name not in found:
-        raise SuperError(f"{run.name} has no epoch 1 of {name}: name one of {', '.join(found)}")
-    return found[name]
-
-
 def run(arguments: Namespace) -> int:
     from pytest_super.authoring.fork import arguments_of, write_start
-    from pytest_super.authoring.stored_trials import unchanged_task
+    from pytest_super.authoring.stored_trials import stored_trials, unchanged_task
     from pytest_super.store.answers import AnswerStore
 
     run_folder = run_of(arguments)
-    result = chosen_trial(run_folder, arguments.trial)
+    # Epoch 1 of a task, or the epoch that is named.
+    name = arguments.trial.removesuffix("[1]")
+    found = {one.name: one for one in stored_trials(run_folder, [name])}
+    if name not in found:
+        raise SuperError(f"{run_folder.name} has no epoch 1 of {name}: name one of {', '.join(found)}")
+    result = found[name]
     tasks = known_tasks(arguments.tasks or [TASKS], {result.id})
     try:
         task = unchanged_task(result, tasks)

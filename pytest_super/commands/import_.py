@@ -1,12 +1,8 @@
 """`pytest-super import`: published data as task files."""
 
-from __future__ import annotations
-
 from argparse import ArgumentParser, Namespace
-from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
 
 from pytest_super.commands.image import add_build_options
 from pytest_super.commands.sandboxes import (
@@ -16,9 +12,6 @@ from pytest_super.commands.sandboxes import (
 )
 from pytest_super.kernel.providers.docker.engine import SUPER_IMAGE
 from pytest_super.option_types import amount
-
-if TYPE_CHECKING:
-    from pytest_super.tasks.task import Task
 
 HELP = "make task files from published data"
 SETS = ("expert", "masked", "auto")
@@ -112,19 +105,21 @@ def add_force(data: ArgumentParser) -> None:
 
 
 def run(arguments: Namespace) -> int:
-    status: int = arguments.make(arguments)
-    return status
+    return int(arguments.make(arguments))
 
 
 def make_super(arguments: Namespace) -> int:
     from pytest_super.authoring.importing.command import import_super
 
+    # The published code ran on machines with more memory and disk than our default limits.
+    image = None if arguments.no_image else arguments.image
+    sandbox = {"image": image, "network": True, "memory": arguments.memory, "disk": arguments.disk}
     return import_super(
         arguments.set,
         arguments.output or Path("super") / arguments.set,
         revision=arguments.revision,
         source=arguments.source,
-        sandbox=sandbox_fields(arguments),
+        sandbox={name: value for name, value in sandbox.items() if value is not None},
         force=arguments.force,
     )
 
@@ -133,13 +128,6 @@ def size(text: str) -> str | None:
     from pytest_super.tasks.fields import parse_size
 
     return None if text == "none" or not parse_size(text) else text
-
-
-def sandbox_fields(arguments: Namespace) -> dict[str, Any]:
-    """The published code ran on machines with more memory and disk than our default limits."""
-    image = None if arguments.no_image else arguments.image
-    fields = {"image": image, "network": True, "memory": arguments.memory, "disk": arguments.disk}
-    return {name: value for name, value in fields.items() if value is not None}
 
 
 def make_harbor(arguments: Namespace) -> int:
@@ -159,17 +147,12 @@ def make_harbor(arguments: Namespace) -> int:
 def make_autoexperiment(arguments: Namespace) -> int:
     from pytest_super.authoring.importing.autoexperiment.command import import_autoexperiment
 
-    return import_autoexperiment(
-        arguments.checkout, arguments.output, force=arguments.force, trying=trying_of(arguments)
-    )
-
-
-def trying_of(arguments: Namespace) -> Callable[[Sequence[Task]], None] | None:
-    """Runs the experiments of papers. Raises SuperError if no sandbox isolates and none is named."""
+    trying = None
     if arguments.seconds is None:
         refuse_sandbox_arguments(arguments, "--try")
-        return None
-    from pytest_super.authoring.importing.autoexperiment.tried import try_papers
+    else:
+        from pytest_super.authoring.importing.autoexperiment.tried import try_papers
 
-    start = kernel_starter(arguments, "import", is_trusted=False)
-    return partial(try_papers, start=start, seconds=arguments.seconds)
+        start = kernel_starter(arguments, "import", is_trusted=False)
+        trying = partial(try_papers, start=start, seconds=arguments.seconds)
+    return import_autoexperiment(arguments.checkout, arguments.output, force=arguments.force, trying=trying)

@@ -23,14 +23,13 @@ def add_arguments(parser: ArgumentParser) -> None:
     )
     new.add_argument("repository", metavar="REPOSITORY", help=place)
     for option, (value, meaning) in REPEATED.items():
-        dest, is_required = f"{option[2:]}s", option == "--command"
         new.add_argument(
             option,
             action="append",
             default=[],
-            dest=dest,
+            dest=f"{option[2:]}s",
             metavar=value,
-            required=is_required,
+            required=option == "--command",
             help=f"{meaning}; can be repeated",
         )
     new.add_argument(

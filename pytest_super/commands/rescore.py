@@ -64,10 +64,14 @@ def run(arguments: Namespace) -> int:
 
     arguments.paths = [path_of(name) for name in arguments.paths]
     if arguments.write:
-        refuse_other_paths(arguments.paths)
+        from pytest_super.authoring.rescore.results import read_facts
+
+        if len(arguments.paths) > 1:
+            raise SuperError("--write needs the folder of one run")
+        # Before anything is scored, for a path that is no run.
+        read_facts(arguments.paths[0])
     trials, unread = read_trials(arguments.paths)
-    ids = {trial.result.id for trial in trials}
-    tasks = tasks_and_answers(arguments.tasks, arguments.answers, ids)
+    tasks = tasks_and_answers(arguments.tasks, arguments.answers, {trial.result.id for trial in trials})
     if arguments.grade:
         rescored, unscored = rescore_and_grade(trials, tasks, kernel_starter(arguments, "rescore"))
     else:
@@ -87,15 +91,6 @@ def path_of(name: str) -> Path:
     with suppress(SuperError):
         return find_path(RUNS, name)
     return Path(name)
-
-
-def refuse_other_paths(paths: Sequence[Path]) -> None:
-    """Raises SuperError for anything but one run."""
-    from pytest_super.authoring.rescore.results import read_facts
-
-    if len(paths) > 1:
-        raise SuperError("--write needs the folder of one run")
-    read_facts(paths[0])
 
 
 def write_new_run(arguments: Namespace, rescored: Sequence[Rescored], tasks: Mapping[str, Task]) -> bool:

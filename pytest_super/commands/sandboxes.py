@@ -40,11 +40,7 @@ def refuse_sandbox_arguments(
 def kernel_starter(
     arguments: Namespace, run: str, *, is_trusted: bool = True
 ) -> Callable[[Task], ReadyKernel]:
-    """Starts a kernel in which the task's repository is provided, and raises InfrastructureError.
-
-    `run` is a word for the labels of the sandboxes. If the code is trusted, the provider need not isolate, as
-    for the agent gold. Raises SuperError if there is none.
-    """
+    """Starts kernels in sandboxes that isolate, unless the code is trusted. Raises SuperError."""
     from pytest_super.grading.masked_code import prepared_code
     from pytest_super.kernel.providers.host_environment import trusted_certificates
     from pytest_super.kernel.providers.registry import choose_provider, find_provider

@@ -34,10 +34,7 @@ def add_tasks(parser: ArgumentParser) -> None:
 
 
 def valid_tasks(paths: Iterable[Path]) -> list[Task]:
-    """The tasks of each path that is a file, and of all task files below each that is a folder.
-
-    Raises SuperError for a path without task files, and TaskFileError with the errors of all files.
-    """
+    """The tasks of files, and of all below folders. Raises SuperError without files, and TaskFileError."""
     # Not at the top, for the commands that are only listed.
     from pytest_super.tasks.loading import load_tasks, refuse_known_ids
 

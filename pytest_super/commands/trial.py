@@ -20,8 +20,7 @@ def add_arguments(parser: ArgumentParser) -> None:
     parser.epilog = "Exit status: 0 the action succeeded, 1 it failed, 2 there is no trial or it is over."
     actions = parser.add_subparsers(required=True, metavar="ACTION")
     for name, (summary, path) in QUERIES.items():
-        query = actions.add_parser(name, help=summary)
-        query.set_defaults(send=fetch, path=path)
+        actions.add_parser(name, help=summary).set_defaults(send=fetch, path=path)
     for name, (summary, read_body) in ACTIONS.items():
         action = actions.add_parser(name, help=summary)
         action.add_argument("--thought", default="", help="recorded as the thought of the step")
@@ -50,8 +49,7 @@ def fetch(arguments: Namespace) -> tuple[str, int]:
 
 def take_step(arguments: Namespace) -> tuple[str, int]:
     """The observation and the exit status of one step."""
-    body = {"thought": arguments.thought, **arguments.read_body()}
-    step = ask("POST", arguments.path, body)
+    step = ask("POST", arguments.path, {"thought": arguments.thought, **arguments.read_body()})
     return step["observation"], OK if step["outcome"] == "ok" else NOT_OK
 
 

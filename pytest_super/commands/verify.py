@@ -78,7 +78,7 @@ def try_to_cheat(tasks: Sequence[Task], arguments: Namespace) -> int:
 def verify_by_gold(tasks: Sequence[Task], arguments: Namespace, *, has_papers: bool) -> dict[str, Any]:
     """Run gold on the tasks, or read a stored run, and print what is wrong with them."""
     from pytest_super.authoring.verify.gold_run import read_gold, run_gold
-    from pytest_super.authoring.verify.verification import verification_data, verification_lines, verify
+    from pytest_super.authoring.verify.verification import verification_lines, verify
     from pytest_super.report.live import LiveCommand
     from pytest_super.store.stored_runs import find_run
 
@@ -91,7 +91,7 @@ def verify_by_gold(tasks: Sequence[Task], arguments: Namespace, *, has_papers: b
         verification = verify(tasks, read_gold(folder))
     for line in verification_lines(verification, folder):
         print(line)
-    return verification_data(verification, folder)
+    return {"run": str(folder), **asdict(verification)}
 
 
 def verify_papers(papers: Sequence[Task], arguments: Namespace) -> dict[str, Any]:
@@ -100,20 +100,17 @@ def verify_papers(papers: Sequence[Task], arguments: Namespace) -> dict[str, Any
 
     text = arguments.workers or ""
     workers = int(text) if text.isdecimal() else 0
+    # Each option of sandboxes counts as it was given last.
+    last = {name: (getattr(arguments, name) or [None])[-1] for name in ("sandbox", "image", "pip-config")}
+    config = last["pip-config"]
+    single = Namespace(
+        sandbox=last["sandbox"], image=last["image"], pip_config=Path(config) if config else None
+    )
     return prove_papers(
         papers,
-        kernel_starter(single_options(arguments), "verify"),
+        kernel_starter(single, "verify"),
         epochs=arguments.epochs,
         functions=arguments.functions,
         workers=workers or os.cpu_count() or 1,
         folder=arguments.dir,
-    )
-
-
-def single_options(arguments: Namespace) -> Namespace:
-    """Keep the last values of the options for sandboxes."""
-    last = {name: (getattr(arguments, name) or [None])[-1] for name in ("sandbox", "image", "pip-config")}
-    config = last["pip-config"]
-    return Namespace(
-        sandbox=last["sandbox"], image=last["image"], pip_config=Path(config) if config else None
     )

@@ -21,16 +21,17 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 def run(arguments: Namespace) -> int:
     from pytest_super.authoring.fork import sandbox_arguments
+    from pytest_super.authoring.stored_trials import stored_trials
     from pytest_super.authoring.why.lines import answer_lines, lost_step, refused_line
     from pytest_super.authoring.why.rounds import search_all
     from pytest_super.authoring.why.searches import CannotTell
-    from pytest_super.authoring.why.trials import searchable, unsolved_trials
+    from pytest_super.authoring.why.trials import searchable
     from pytest_super.store.answers import AnswerStore
     from pytest_super.store.stored_runs import run_folders
     from pytest_super.store.why import Why, write_why
 
     run_folder = run_of(arguments)
-    results = unsolved_trials(run_folder, arguments.names)
+    results = [one for one in stored_trials(run_folder, arguments.names) if one.is_scored and not one.solved]
     if not results:
         print(f"{run_folder.name} has no unsolved trial")
         return 0

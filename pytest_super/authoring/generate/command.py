@@ -30,11 +30,7 @@ TOKENS = 10_000_000
 
 
 def generate(arguments: Namespace) -> int:
-    """The exit status: 0 when each repository has its outcome, 1 when the model failed on one.
-
-    Raises SuperError for an error before the run, and for one that every repository would meet; and
-    KeyboardInterrupt, after the calls under way, which are paid.
-    """
+    """The exit status, 1 when the model failed on a repository. Raises SuperError for what all would meet."""
     named = [parse(text) for text in dict.fromkeys(arguments.repositories)]
     run = Run(named, arguments.output, model_settings(arguments))
     try:

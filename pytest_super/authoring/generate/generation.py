@@ -50,10 +50,7 @@ class Outcome:
 
 
 def generate_task(named: Named, outcome: Outcome, output: Path, open_model: Callable[[], Model]) -> None:
-    """Write the task file of a repository and fill in its outcome.
-
-    Raises SuperError for an error that every other repository would meet, too.
-    """
+    """Write a task file and fill in its outcome. Raises SuperError for what every repository would meet."""
     try:
         outcome.repository = pin(named, output)
         tree = Tree(fetch(Repository.model_validate(outcome.repository), base=output))

@@ -15,8 +15,6 @@ from pytest_super.errors import SuperError
 from pytest_super.tasks.task import TASK_SUFFIX
 from pytest_super.words import one_line
 
-EXTRA = "pytest-super[super]"
-
 
 def import_super(
     set_name: str,
@@ -27,11 +25,7 @@ def import_super(
     sandbox: Mapping[str, Any],
     force: bool,
 ) -> int:
-    """Write the set's task files to `output`, and a warning on standard error for each value that is changed.
-
-    Returns the exit status, 1 if a row yields no task; the others are written. Raises SuperError when no file
-    can be written.
-    """
+    """Write the set's task files; the exit status is 1 if a row yields none. Raises SuperError."""
     name = FILES[set_name]
     path, commit = (local_file(name, source), None) if source else fetch(DATASET, name, revision)
     shown = name if commit else str(path)
@@ -47,8 +41,7 @@ def import_super(
         "sha256": file_digest(path),
         "revision": commit,
     }
-    record = f"super-{set_name}.import.json"
-    written = write_files(output, files, origin, record=record, force=force)
+    written = write_files(output, files, origin, record=f"super-{set_name}.import.json", force=force)
     left_out = len(rows) - len(files)
     lost = f"; {left_out} rows left out" if left_out else ""
     place = f"{DATASET} at {commit}" if commit else shown
@@ -60,8 +53,7 @@ def local_file(name: str, source: Path) -> Path:
     """The file itself, or the set's file in a folder with the layout of the data set. Raises SuperError."""
     if not source.is_dir():
         return source
-    places = [source / name, source / Path(name).name]
-    found = next((place for place in places if place.is_file()), None)
+    found = next((place for place in (source / name, source / Path(name).name) if place.is_file()), None)
     if found is None:
         raise SuperError(f"{source}: there is no {name}, nor {Path(name).name}")
     return found
@@ -105,16 +97,13 @@ def print_warning(place: str, message: str) -> None:
 
 
 def fetch(dataset: str, name: str, revision: str) -> tuple[Path, str]:
-    """The file in the hub's cache on this machine, and the commit of the revision.
-
-    huggingface_hub reads `HF_ENDPOINT`, `HF_TOKEN` and `HF_HOME`. Raises SuperError.
-    """
+    """The file in the hub's cache on this machine, and the commit of the revision. Raises SuperError."""
     try:
         import huggingface_hub.utils
     except ImportError:
         raise SuperError(
-            f"the data set is downloaded by huggingface_hub, which is not installed: pip install '{EXTRA}', "
-            "or use --from for files that you have"
+            "the data set is downloaded by huggingface_hub, which is not installed: "
+            "pip install 'pytest-super[super]', or use --from for files that you have"
         ) from None
     # Its types do not cover these functions.
     utils: Any = huggingface_hub.utils

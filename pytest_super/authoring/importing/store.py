@@ -23,13 +23,7 @@ def write_files(
     force: bool,
     is_part: bool = False,
 ) -> Counter[str]:
-    """Write these files (path in the folder: text, or a file to copy), and remove others of earlier imports.
-
-    Returns how many files are new, changed, removed. `record` is the name of the import's record, which has
-    `origin` and the files with their digests. A part of an import removes nothing. Raises SuperError, before
-    any of these files is written, if one would change that does not have its recorded content; `force`
-    overwrites it.
-    """
+    """Write texts and copies, remove what only earlier imports wrote, and count both. Raises SuperError."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
         earlier = read_record(folder / record)
@@ -40,7 +34,9 @@ def write_files(
             refuse_changed(folder, earlier, there, wanted)
         written = replace_files(folder, there, wanted, files)
         recorded = {**earlier, **wanted} if is_part else wanted
-        write_atomically(folder / record, record_text(origin, recorded))
+        # Without a time, so that the same import makes the same bytes.
+        data = {**origin, "files": dict(sorted(recorded.items()))}
+        write_atomically(folder / record, json.dumps(data, indent=2) + "\n")
     except OSError as error:
         raise SuperError(f"{error.filename or folder}: cannot be written: {error.strerror}") from None
     return written
@@ -88,7 +84,12 @@ def replace_files(
     done: Counter[str] = Counter()
     for name, wanted_digest in wanted.items():
         if there.get(name) != wanted_digest:
-            write(folder / name, files[name])
+            path, content = folder / name, files[name]
+            path.parent.mkdir(parents=True, exist_ok=True)
+            if isinstance(content, Path):
+                copy_atomically(content, path)
+            else:
+                write_atomically(path, content)
             done["changed" if name in there else "new"] += 1
     for name in there.keys() - wanted.keys():
         (folder / name).unlink()
@@ -96,20 +97,6 @@ def replace_files(
     return done
 
 
-def write(path: Path, content: str | Path) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    if isinstance(content, Path):
-        copy_atomically(content, path)
-    else:
-        write_atomically(path, content)
-
-
 def changes_of(written: Counter[str]) -> str:
     """What `write_files` has done, for a person."""
     return ", ".join(f"{count} {word}" for word, count in written.items()) or "nothing changed"
-
-
-def record_text(origin: Mapping[str, Any], wanted: Mapping[str, str]) -> str:
-    """The text has no time, so the same import makes the same bytes."""
-    data = {**origin, "files": {name: wanted[name] for name in sorted(wanted)}}
-    return json.dumps(data, indent=2) + "\n"

@@ -45,12 +45,7 @@ Warn = Callable[[str], None]
 def task_fields(
     row: dict[str, Any], set_name: str, *, sandbox: Mapping[str, Any], warn: Warn
 ) -> dict[str, Any]:
-    """The fields of the row's task file, with this `sandbox`.
-
-    `warn` is called for each value that is changed.
-    Columns that no field of a task keeps as they are go to `metadata`. Raises ValueError for a row that
-    yields no task, as the functions below do.
-    """
+    """The fields of the row's task file, in `metadata` what no field keeps. Raises ValueError, as below."""
     left = dict(row)
     task_id = id_of(left, warn)
     fields = {
@@ -90,10 +85,7 @@ def id_of(left: dict[str, Any], warn: Warn) -> str:
 
 
 def category_of(task_id: str, warn: Warn) -> str:
-    """The part of the id that follows the id of an expert task; the first of several between commas.
-
-    Ids contain underscores, so that the last underscore cannot be used to split them.
-    """
+    """What follows the id of an expert task, which can have a `_` itself; the first between commas."""
     parents = [expert for expert in EXPERT_IDS if task_id.startswith(f"{expert}_")]
     if not parents:
         warn("the id does not begin with the id of an expert task: its category becomes other")
@@ -217,8 +209,9 @@ def step(cell: Any, place: str, warn: Warn) -> str | dict[str, Any] | None:
     """The text of a cell, an edit, or None for a step that has no effect."""
     if not isinstance(cell, str):
         raise ValueError(f"`{place}` should be the JSON text of an object with `type` and `content`")
-    action = action_of(cell)
-    if action is None:
+    action = json_object(cell)
+    # Any other text is code, even if it is JSON: `[1]` is Python, too.
+    if action is None or action.keys().isdisjoint(("type", "content")):
         warn(f"`{place}` is not an action: it is imported as a cell")
         action = {"content": cell}
     kind, content = action.get("type", "execute"), action.get("content")
@@ -231,12 +224,6 @@ def step(cell: Any, place: str, warn: Warn) -> str | dict[str, Any] | None:
         warn(f"`{place}` is empty: left out")
         return None
     return content if kind == "execute" else {"edit": edit(content, place)}
-
-
-def action_of(text: str) -> dict[str, Any] | None:
-    """The action that the JSON text is; None for any other text, even if it is JSON: `[1]` is Python, too."""
-    value = json_object(text)
-    return None if value is None or value.keys().isdisjoint(("type", "content")) else value
 
 
 def edit(content: str, place: str) -> dict[str, str]:

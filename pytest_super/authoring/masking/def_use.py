@@ -1,8 +1,4 @@
-"""Which names cells load and bind: enough to propose what runs before a sub-problem.
-
-Only definitions and uses of names count: no files, no packages, no arguments that a call changes, no names
-that a function reads when it is called. `mask --check` proves a proposal in kernels.
-"""
+"""Which names cells load and bind, to propose what runs before a sub-problem; no files, no packages."""
 
 import ast
 import re
@@ -74,17 +70,13 @@ def have_fixed_order(earlier: Names, later: Names) -> bool:
 
 
 def independent_cells(cells: Sequence[Names], masked: Collection[int], goal: int) -> list[int]:
-    """The cells before `goal`, by index, that can run before the masked ones as far as names show.
-
-    These are all cells before the first masked one. After it a cell has to wait if it is masked or shares a
-    name with a cell that waits. If names do not show the effect of a cell, it and all after it
-    have to wait: an opaque cell, or a masked one that binds no name.
-    """
+    """The cells before `goal`, by index, that can run before the masked ones as far as names show."""
     waiting: list[Names] = []
     prefix = list(range(min(masked)))
     for index in range(min(masked), goal):
         cell = cells[index]
         if cell.is_opaque or (index in masked and not cell.binds):
+            # Names do not show its effect, so it and all after it have to wait.
             break
         if index in masked or any(have_fixed_order(one, cell) for one in waiting):
             waiting.append(cell)

@@ -42,10 +42,7 @@ class Replay(NamedTuple):
 
     @property
     def failure(self) -> str:
-        """The first cell of the solution that failed, or "".
-
-        A cell of the prefix can fail on purpose, so it is named only together with one that failed after it.
-        """
+        """The first cell of the solution that failed, with one of the prefix before it, or ""."""
         failed = [(name, step) for name, step in self.steps if step.outcome != "ok"]
         if not failed:
             return ""
@@ -54,11 +51,7 @@ class Replay(NamedTuple):
 
 
 def prove(task: DerivedTask, start: Callable[[Task], Kernel]) -> Proof:
-    """Run a derived task with its masked cells and without them, in a fresh kernel each.
-
-    `start` makes the kernels, which are closed here. Raises InfrastructureError if every other proof would
-    meet that error, too.
-    """
+    """Run a derived task with and without its masked cells. Raises a final InfrastructureError."""
     try:
         is_proven, reason = judge(task, start)
     except InfrastructureError as error:
@@ -110,11 +103,8 @@ def run(task: DerivedTask, start: Callable[[Task], Kernel], *, without: Collecti
 
 
 def run_prefix(task: Task, kernel: Kernel) -> list[Step]:
-    """Run the prefix, and restart the kernel after cells that are tagged `files`.
-
-    A kernel that starts from a snapshot has only the files of these cells. If a later cell needs more, it
-    fails after the restart, too.
-    """
+    """Run the prefix, and restart the kernel after cells that are tagged `files`."""
+    # A kernel that starts from a snapshot has only the files of these cells.
     plan = tagged_plan(task)
     steps = []
     for step in pre_execute(task, kernel):

@@ -1,7 +1,4 @@
-"""Blocks of a solution that can become sub-problems: found by the tags of its cells, else by their text.
-
-They are proposed as YAML, with the reasons as comments, for the author to complete.
-"""
+"""Proposes blocks of a solution as sub-problems, by the tags of its cells, else by their text."""
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
@@ -75,18 +72,13 @@ class Block:
 
 
 def propose(cells: Sequence[SolutionCell], answer: int) -> list[Block]:
-    """The blocks of a solution, in the order of the categories.
-
-    `answer` is the index of the cell with the answer; it is the goal and belongs to no block. If any cell has
-    the tag of a category, only tags count.
-    """
+    """Blocks of the cells before `answer`, in the order of the categories; by tags alone if there are any."""
     blocks = list(tagged(cells[:answer])) or list(recognised(cells, answer))
     return sorted(blocks, key=lambda block: CATEGORIES.index(block.category))
 
 
 def tagged(cells: Sequence[SolutionCell]) -> Iterator[Block]:
-    tags = dict.fromkeys(tag for cell in cells for tag in cell.tags if TAG.fullmatch(tag))
-    for tag in tags:
+    for tag in dict.fromkeys(tag for cell in cells for tag in cell.tags if TAG.fullmatch(tag)):
         found = tuple(index for index, cell in enumerate(cells) if tag in cell.tags)
         category = re.split(r"[-_:]", tag)[0]
         name = re.sub(r"[^A-Za-z0-9_.-]", "_", tag)
@@ -108,11 +100,8 @@ def recognised(cells: Sequence[SolutionCell], answer: int) -> Iterator[Block]:
 def start_of_goal(
     cells: Sequence[SolutionCell], answer: int, found: Sequence[tuple[str, str] | None]
 ) -> tuple[int, str]:
-    """From which cell on all cells lead to the answer, and why; `answer` if there is no such cell.
-
-    It is the last cell that runs a program, unless a later cell prepares something, because then the program
-    was a trial run. Otherwise it is the last cell that binds a name of the answer and has no category.
-    """
+    """From which cell on all cells lead to the answer, and why; `answer` if there is no such cell."""
+    # A program that runs before something is prepared is a trial run.
     prepared = max((index for index, one in enumerate(found) if one and one[0] != "data"), default=-1)
     for index in reversed(range(prepared + 1, answer)):
         if RUN.search(cells[index].source):
@@ -188,8 +177,7 @@ def subproblems_yaml(id: str, cells: Sequence[SolutionCell], blocks: Iterable[Bl
         prefix = independent_cells(names, block.cells, answer)
         # A line break in a tag or a cell would end the comment.
         lines += [one_line(f"  # {line}") for line in comments(cells, block, prefix, answer)]
-        fields = fields_of(id, cells, block, prefix)
-        lines += to_yaml({"subproblems": [fields]}).splitlines()[1:]
+        lines += to_yaml({"subproblems": [fields_of(id, cells, block, prefix)]}).splitlines()[1:]
     return "\n".join(lines) + "\n"
 
 
@@ -199,7 +187,12 @@ def fields_of(id: str, cells: Sequence[SolutionCell], block: Block, prefix: Sequ
         "category": block.category,
         "mask": [reference(cells[index]) for index in block.cells],
         "pre_execute": [reference(cells[index]) for index in prefix],
-        "query": query_of(block),
+        "query": (
+            "I have already executed some of the required steps: TODO, what is there by now.\n"
+            f"What remains: {REMAINS[block.category]}\n"
+            f"\nYour goal: {STEPS[block.category]}. TODO: what must come out.\n"
+            "\nAnswer with this JSON structure: TODO\n"
+        ),
     }
 
 
@@ -208,28 +201,16 @@ def reference(cell: SolutionCell) -> int | str:
     return cell.id or cell.number
 
 
-def query_of(block: Block) -> str:
-    return (
-        "I have already executed some of the required steps: TODO, what is there by now.\n"
-        f"What remains: {REMAINS[block.category]}\n"
-        f"\nYour goal: {STEPS[block.category]}. TODO: what must come out.\n"
-        "\nAnswer with this JSON structure: TODO\n"
-    )
-
-
 def comments(
     cells: Sequence[SolutionCell], block: Block, prefix: Sequence[int], answer: int
 ) -> Iterator[str]:
     for index, reason in zip(block.cells, block.reasons, strict=True):
-        yield f"cell {cells[index].number} {reason}: {first_line(cells[index].source)}"
+        first = next(line.strip() for line in cells[index].source.splitlines() if line.strip())[:70]
+        yield f"cell {cells[index].number} {reason}: {first}"
     gold = [index for index in range(answer + 1) if index not in prefix]
     yield f"runs before: {listed(prefix)}; the solution: {listed(gold)}"
     if nearer := [index for index in gold if max(block.cells) < index < answer]:
         yield f"a nearer `goal`, with `submit` and `answer` of its own: {listed(nearer)}"
-
-
-def first_line(source: str) -> str:
-    return next(line.strip() for line in source.splitlines() if line.strip())[:70]
 
 
 def listed(indices: Sequence[int]) -> str:

@@ -13,10 +13,7 @@ from pytest_super.tasks.task import Task
 
 
 def add_answers(tasks: dict[str, Task], path: Path) -> dict[str, Task]:
-    """The tasks by id, with answers and entrypoints replaced by those of a file; the file can add tasks.
-
-    The file is JSON Lines with a `task_id` in each line. Raises SuperError with file and line.
-    """
+    """The tasks by id, with the answers and entrypoints of a JSON Lines file. Raises SuperError."""
     known, seen = dict(tasks), set[str]()
     for row in read_rows(path, str(path)):
         try:

@@ -25,7 +25,12 @@ def rescore_lines(rescored: Sequence[Rescored], broken: Sequence[str]) -> Iterat
     for group, trials in by_agent(rescored).items():
         yield from trial_lines(group, trials)
         yield ""
-    yield from difference_lines(rescored)
+    for one in rescored:
+        for metric, reasons in one.differences.items():
+            values = ", ".join(map(" ".join, zip(COLUMNS, cells(one, metric), strict=True)))
+            yield one_line(
+                f"differs {one.trial.group[0]} {one.name} {metric}: {values}: {'; '.join(reasons)}"
+            )
     yield from unknown_lines(rescored)
     for message in broken:
         yield one_line(f"broken  {message}")
@@ -93,15 +98,6 @@ def metric_names(rescored: Sequence[Rescored]) -> list[str]:
 
 def cells(one: Rescored, metric: str) -> list[str]:
     return [figure(value) for value in one.figures(metric)]
-
-
-def difference_lines(rescored: Sequence[Rescored]) -> Iterator[str]:
-    """A line for each trial and metric whose figures differ, with the reasons."""
-    for one in rescored:
-        for metric, reasons in one.differences.items():
-            values = ", ".join(map(" ".join, zip(COLUMNS, cells(one, metric), strict=True)))
-            why = "; ".join(reasons)
-            yield one_line(f"differs {one.trial.group[0]} {one.name} {metric}: {values}: {why}")
 
 
 def unknown_lines(rescored: Sequence[Rescored]) -> Iterator[str]:

@@ -2,7 +2,7 @@
 
 import tarfile
 import tempfile
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Any
@@ -38,10 +38,7 @@ class Regraded:
 
 
 def grade_again(trial: StoredTrial, task: Task, start: Callable[[Task], ReadyKernel]) -> Regraded | None:
-    """Run the task's grader in a new sandbox. None if the task or the trial has none.
-
-    Raises SuperError if the grader cannot run.
-    """
+    """Run the task's grader in a new sandbox; None without one. Raises SuperError if it cannot run."""
     grade, old = task.grade, trial.result
     if grade is None or not old.graded:
         return None
@@ -64,10 +61,7 @@ def grade_again(trial: StoredTrial, task: Task, start: Callable[[Task], ReadyKer
 def grade_archive(
     archive: Path, task: Task, grade: Grade, elsewhere: list[str] | None, start: Callable[[Task], ReadyKernel]
 ) -> tuple[list[GradedValue], bytes]:
-    """The values for the files in an archive, and what the commands printed. Raises SuperError.
-
-    `elsewhere` has files that the agent changed and that were not collected.
-    """
+    """The values for the files in an archive, and what the commands printed. Raises SuperError."""
     try:
         collected = read_collected(archive)
     except (OSError, tarfile.TarError) as error:
@@ -75,14 +69,12 @@ def grade_archive(
     ready = start(for_grader(task, grade))
     base = ready.repository or ""
     with after_prefix(ready) as kernel, tempfile.TemporaryDirectory() as folder:
-        refuse_not_collected(paths_of(grade, base), elsewhere or ())
+        # What the agent changed elsewhere was not collected.
+        for path in paths_of(grade, base):
+            if missing := [name for name in elsewhere or () if PurePosixPath(name).is_relative_to(path)]:
+                raise SuperError(
+                    f"its grader collects {missing[0]} now, which was not collected from the agent"
+                )
         log = Path(folder) / "log"
         grader = Grader(grade, task_folder=task.folder, base=base, log=log)
         return grader.grade(kernel, collected), log.read_bytes() if log.exists() else b""
-
-
-def refuse_not_collected(paths: Iterable[str], elsewhere: Iterable[str]) -> None:
-    """Raises SuperError if the grader now collects a file that it left in the agent's sandbox."""
-    for path in paths:
-        if missing := [name for name in elsewhere if PurePosixPath(name).is_relative_to(path)]:
-            raise SuperError(f"its grader collects {missing[0]} now, which was not collected from the agent")

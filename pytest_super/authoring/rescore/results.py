@@ -1,7 +1,4 @@
-"""The results of a stored run as the present tasks score its trials, and the new run that has them.
-
-The run that was scored again stays as it is.
-"""
+"""The results of a stored run as the present tasks score its trials, and the new run that has them."""
 
 from __future__ import annotations
 
@@ -111,24 +108,19 @@ def new_result(old: TrialResult, again: Rescored | None) -> TrialResult:
     facts["metric_versions"] |= {
         name: version for name, version in old.metric_versions.items() if name in others
     }
-    fields |= fields_of_grading(again, task)
+    if task.grade is None:
+        fields |= {"graded": [], "graded_in": "", "whole_file": None}
+    elif again.regraded and again.regraded.whole_file is not None:
+        fields["whole_file"] = [asdict(value) for value in again.regraded.whole_file]
     new = replace(old, category=task.category, **facts, **fields)
     return replace(new, cause=cause_of(task, new, evidence.submission))
-
-
-def fields_of_grading(again: Rescored, task: Task) -> dict[str, Any]:
-    if task.grade is None:
-        return {"graded": [], "graded_in": "", "whole_file": None}
-    whole = again.regraded.whole_file if again.regraded else None
-    return {} if whole is None else {"whole_file": [asdict(value) for value in whole]}
 
 
 def refuse_unknown(
     old: TrialResult, again: Rescored, task: Task, evidence: Evidence, *, is_scored_alike: bool
 ) -> None:
     """Raises SuperError if what is stored does not say how the trial is scored now."""
-    own = {metric.name for metric in installed_metrics()}
-    if old.headline and old.headline not in own:
+    if old.headline and old.headline not in {metric.name for metric in installed_metrics()}:
         raise SuperError(f"its headline metric {old.headline} is that of a conftest.py, which is not read")
     if task.grade is not None and not is_scored_alike and again.regraded is None:
         what = "grade it again with --grade" if old.graded else "nothing was collected for a grader"
@@ -159,10 +151,7 @@ def read_facts(run: Path) -> Facts:
 
 
 def write_run(run: Path, facts: Facts, results: Sequence[NewResult], arguments: Sequence[str]) -> Path:
-    """The folder of the new run. Raises InfrastructureError, and then leaves nothing behind.
-
-    `latest` stays: it is the newest run that has run something. `arguments` are those of the command line.
-    """
+    """The folder of the new run, which is not `latest`. Raises InfrastructureError and leaves nothing."""
     id = new_run_id()
     new, draft = run.parent / id, run.parent / f".{id}"
     facts = {

@@ -31,7 +31,6 @@ if TYPE_CHECKING:
 
 Regrader: TypeAlias = Callable[["StoredTrial", "Task"], "Regraded | None"]
 
-NOT_REPRODUCED = "the stored figure does not follow from the stored steps and this task"
 CRASH = "the published code raises an error on this trial"
 WAYS_DIFFER = {
     "submitted": "the published code treats a submission that is empty, 0, false or null as missing",
@@ -73,7 +72,7 @@ class Rescored:
         published, reference, paper = self.figures(metric)
         again = reference if self.trial.scoring == REFERENCE else paper
         if metric in self.trial.result.metrics and differ(published, again):
-            yield NOT_REPRODUCED
+            yield "the stored figure does not follow from the stored steps and this task"
         if differ(reference, paper):
             # The published code has a number for `submitted` unless it raises.
             is_crash = self.reference[SUBMITTED.name] is None
@@ -94,10 +93,7 @@ def differ(one: float | None, other: float | None) -> bool:
 def rescore_all(
     trials: Sequence[StoredTrial], tasks: Mapping[str, Task], grade: Regrader | None = None
 ) -> tuple[list[Rescored], list[str]]:
-    """The scored trials, and a message for each other one. Raises SuperError when no trial has a task.
-
-    `grade` runs the grader of a trial again.
-    """
+    """The scored trials, and a message for each other one. Raises SuperError when no trial has a task."""
     if trials and not any(trial.result.id in tasks for trial in trials):
         some = ", ".join(sorted({trial.result.id for trial in trials})[:3])
         raise SuperError(f"neither --tasks nor --answers contains any of these tasks: {some}, …")

@@ -60,10 +60,7 @@ class StoredTrial:
 
 
 def read_trials(paths: Iterable[Path]) -> tuple[list[StoredTrial], list[str]]:
-    """The trials at and below `paths`, and for each unreadable one a message that begins with its file.
-
-    For a trial that was run again, only the last rerun is read. Raises SuperError for a path without any.
-    """
+    """The last reruns at and below `paths`, and why others are unreadable. Raises SuperError without any."""
     trials: list[StoredTrial] = []
     broken: list[str] = []
     # By the real path, so that a file that is named twice is scored once.
@@ -88,10 +85,7 @@ def trajectory_files(path: Path) -> list[Path]:
 
 
 def last_reruns(files: Iterable[Path]) -> Iterator[Path]:
-    """The last rerun of each task and epoch that has ended, or that began; and all other files.
-
-    By the names of the trials' folders.
-    """
+    """The last rerun of each task and epoch that has ended, or that began; and files in other folders."""
     last: dict[tuple[Path, int], tuple[bool, int, Path]] = {}
     for file in files:
         if TRIAL_FOLDER.fullmatch(file.parent.name) is None:
@@ -99,13 +93,10 @@ def last_reruns(files: Iterable[Path]) -> Iterator[Path]:
             continue
         epoch, rerun = map(int, file.parent.name.split("."))
         key = (file.parent.parent, epoch)
-        last[key] = max(last.get(key, (False, 0, file)), (has_ended(file), rerun, file))
+        result = read_result(file.with_name("result.json"))
+        has_ended = result is not None and result.stop_reason != RUNNING
+        last[key] = max(last.get(key, (False, 0, file)), (has_ended, rerun, file))
     yield from (file for *_, file in last.values())
-
-
-def has_ended(file: Path) -> bool:
-    result = read_result(file.with_name("result.json"))
-    return result is not None and result.stop_reason != RUNNING
 
 
 def read_published(path: Path) -> StoredTrial:
@@ -166,14 +157,11 @@ def read_ours(path: Path) -> StoredTrial:
     error = "the trial did not end" if result.stop_reason == RUNNING else result.error
     result = replace(result, error=error)
     # From RUN/trials/TASK/EPOCH.RERUN/trajectory.jsonl. Not `parents[3]`, which fails near the root.
-    scoring = scoring_of(path.absolute().parent.parent.parent.parent / "run.json")
+    scoring = read_object(path.absolute().parent.parent.parent.parent / "run.json").get("scoring")
+    if scoring not in SCORINGS:
+        scoring = PAPER
     steps = read_trajectory(path)
     own = sum(step.origin == "agent" for step in steps)
     if error is None and own < result.steps:
         raise SuperError(f"{path} is cut: it has {own} of the agent's {counted(result.steps, 'step')}")
     return StoredTrial(path=path, result=result, steps=steps, is_published=False, scoring=scoring)
-
-
-def scoring_of(run: Path) -> str:
-    scoring = read_object(run).get("scoring")
-    return scoring if scoring in SCORINGS else PAPER

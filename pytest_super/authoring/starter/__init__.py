@@ -34,11 +34,8 @@ class Written(NamedTuple):
 
 
 def write_starter(folder: Path, *, with_shipped_tasks: bool = False) -> Written:
-    """Write the files that are missing in `folder`, and the CI file of its git repository.
-
-    Raises SuperError.
-    """
-    is_configured = has_configuration(folder)
+    """Write what is missing in `folder`, and the CI file of its git repository. Raises SuperError."""
+    is_configured = any(has_section(folder / name, section) for name, section in CONFIGURATIONS.items())
     written = Written([], [])
     for path, text in content(folder, with_shipped_tasks=with_shipped_tasks):
         if path.exists():
@@ -55,21 +52,17 @@ def content(folder: Path, *, with_shipped_tasks: bool) -> Iterator[tuple[Path, s
     for source in sorted(path for path in project.rglob("*") if path.is_file()):
         name = source.relative_to(project).as_posix().removesuffix(SUFFIX)
         yield folder / name, source.read_text(encoding="utf-8")
-    repository = repository_of(folder)
+    # GitHub looks for CI files at the root of the git repository.
+    here = folder.resolve()
+    repository = next((place for place in (here, *here.parents) if (place / ".git").exists()), here)
     ci_file = (HERE / "agent.yml").read_text(encoding="utf-8")
-    inside = folder.resolve().relative_to(repository).as_posix()
+    inside = here.relative_to(repository).as_posix()
     yield repository / ".github/workflows/agent.yml", ci_file.replace("FOLDER", inside)
     # Graders take their files from `hidden`, papers their texts from `papers`.
     folders = (TASKS, TASKS / "hidden", TASKS / "papers") if with_shipped_tasks else ()
     for path in sorted(path for each in folders for path in each.iterdir()):
         if path.suffix in (".yaml", ".ipynb", ".py", ".md"):
             yield folder / "tasks" / path.relative_to(TASKS), path.read_text(encoding="utf-8")
-
-
-def repository_of(folder: Path) -> Path:
-    """The root of the folder's git repository, where GitHub looks for CI files; else the folder."""
-    here = folder.resolve()
-    return next((place for place in (here, *here.parents) if (place / ".git").exists()), here)
 
 
 def write(path: Path, text: str) -> None:
@@ -79,10 +72,6 @@ def write(path: Path, text: str) -> None:
         path.write_text(text, encoding="utf-8")
     except OSError as error:
         raise SuperError(f"{path} cannot be written: {error.strerror}") from error
-
-
-def has_configuration(folder: Path) -> bool:
-    return any(has_section(folder / name, section) for name, section in CONFIGURATIONS.items())
 
 
 def has_section(path: Path, section: str) -> bool:

@@ -17,11 +17,7 @@ _CELL_MAGIC = re.compile(r"%%(?P<name>!|\w+)(?P<rest>.*)")
 
 
 def lines_of_cell(source: str) -> int:
-    """Lines of a notebook cell that are neither blank nor only a comment; shell lines and magics count.
-
-    In Python a line inside a string is not a comment; in shell every line that begins with `#` is. The suffix
-    of the file says how the body of %%writefile is read. All non-blank lines of any other text count.
-    """
+    """Lines of a notebook cell that are neither blank nor only a comment; shell lines and magics count."""
     lines = source.strip("\n").split("\n")
     magic = _CELL_MAGIC.match(lines[0])
     if magic is None:

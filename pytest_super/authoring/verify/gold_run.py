@@ -1,8 +1,4 @@
-"""Runs pytest with the agent `gold`, and reads the results of such a run.
-
-This module is also a plugin of these runs: does a grader pass if the collected Python files only end the
-program? It grades each solved trial again, with nothing but `os._exit(0)` in these files.
-"""
+"""Runs gold and reads such a run; as its plugin, grades files again that only end the program."""
 
 import json
 import tarfile
@@ -46,10 +42,7 @@ class GoldTrial:
 
 
 def run_gold(paths: Sequence[Path], options: Sequence[str], directory: Path) -> Path:
-    """Run pytest, with its output shown, and return the folder of its run under `directory`.
-
-    Raises SuperError when it did not try all tasks, or when another run began under `directory` meanwhile.
-    """
+    """The folder of the run under `directory`. Raises SuperError unless it is the only one and tried all."""
     before = runs_in(directory)
     # Without the last line: "6 passed" before the findings would say that all is well.
     arguments = ["-qq", f"-p{PLUGIN}", f"--super-agent={GOLD}", *options, *map(str, paths)]
@@ -96,20 +89,15 @@ def pytest_super_trial_finished(item: TaskItem, result: TrialResult) -> None:
     folder = item.open_folder().path
     exiting = folder / "exiting.tar"
     with disk_errors(folder):
-        write_exiting(folder / COLLECTED, exiting)
+        with tarfile.open(folder / COLLECTED) as old, tarfile.open(exiting, "w") as new:
+            for entry in old:
+                # Not before the file's own lines: `from __future__` can only be the first of all.
+                data = EXIT if entry.name.endswith(".py") else contents(old, entry)
+                add_file(new, entry.name, data, entry.mode & 0o100 > 0)
         collected = read_collected(exiting)
     values = grade_collected(item, grade, collected, folder / "exiting.log")
     with disk_errors(folder):
         write_atomically(folder / CHECK_FILE, json.dumps({"graded": fmean(value.score for value in values)}))
-
-
-def write_exiting(archive: Path, to: Path) -> None:
-    """Copy the archive, with EXIT in place of each Python file. Raises OSError."""
-    with tarfile.open(archive) as old, tarfile.open(to, "w") as new:
-        for entry in old:
-            # Not before the file's own lines: `from __future__` can only be the first of all.
-            data = EXIT if entry.name.endswith(".py") else contents(old, entry)
-            add_file(new, entry.name, data, entry.mode & 0o100 > 0)
 
 
 def exits_pass(folder: Path) -> bool:

@@ -50,10 +50,7 @@ class Hit:
 
 
 def network_leaks(task: Task, read_texts: ReadTexts, read_versions: ReadVersions) -> Iterator[Finding]:
-    """Look for leaks in a task whose sandbox has the network.
-
-    `read_texts` takes the folder of a pinned repository; `read_versions` a repository and the task's folder.
-    """
+    """Look for leaks in a task whose sandbox has the network, unless its repository is a folder."""
     if not task.sandbox.network or task.repository is None or task.repository.path is not None:
         return
     base = task.folder
@@ -97,24 +94,17 @@ def value_hits(texts: Sequence[Text], values: Sequence[Figure | Phrase]) -> Iter
             (one.line + 1, f"{one.figure.name} ({one.figure.value})")
             for one in figures_in(text, figures, compared)
         ]
-        found += phrases_in(text, phrases)
+        # As in the pinned version, data that quotes the words of an answer is not a leak.
+        for phrase in phrases if text.is_prose else ():
+            if (start := phrase.find(text.text, ())) is not None:
+                found.append((text.text.count("\n", 0, start) + 1, f"{phrase.name} ({phrase.value})"))
         if found:
             what = [f"{value} of the answer" for value in dict.fromkeys(value for _, value in found)]
             yield Hit(text=text, line=min(line for line, _ in found), what=what)
 
 
-def phrases_in(text: Text, phrases: Sequence[Phrase]) -> Iterator[tuple[int, str]]:
-    """As in the pinned version: data that quotes the words of an answer is not a leak."""
-    for phrase in phrases if text.is_prose else ():
-        if (start := phrase.find(text.text, ())) is not None:
-            yield text.text.count("\n", 0, start) + 1, f"{phrase.name} ({phrase.value})"
-
-
 def solution_lines(task: Task, base: Path) -> frozenset[str]:
-    """The long lines of the solution's cells that the task itself does not tell. Raises TaskFileError.
-
-    Imports are left out: they are in many programs.
-    """
+    """The solution's long lines that the task does not tell, without imports. Raises TaskFileError."""
     if task.solution is None:
         return frozenset()
     told = [task.query, *(text.text for text in prefix_texts(task))]

@@ -37,11 +37,12 @@ def failures(task: Task, trials: Sequence[GoldTrial]) -> Iterator[Finding]:
             yield Finding(kind="fails", task=task.id, text=text, facts={**facts, "error": result.error})
         elif low or not result.submitted:
             place = f"{result.folder}/trajectory.jsonl"
+            missed = [one["pattern"] for one in result.landmarks_found if one["step"] is None]
             why = "; ".join(
                 [
                     *(failure_line_with_error(result), place, *wrong_values(task, trial)),
                     *wrong_lines(result.graded),
-                    *missed_landmarks(trial),
+                    *(f"no output matches the landmark {pattern!r}" for pattern in missed),
                 ]
             )
             yield Finding(
@@ -61,12 +62,6 @@ def wrong_values(task: Task, trial: GoldTrial) -> Iterator[str]:
         for leaf in judged(task.answer, answer_in(task, trial.submission), task.tolerance):
             if not leaf.is_right:
                 yield f"{shown(leaf.place)} is {written(leaf.given)}, not {written(leaf.wanted)}"
-
-
-def missed_landmarks(trial: GoldTrial) -> Iterator[str]:
-    for landmark in trial.result.landmarks_found:
-        if landmark["step"] is None:
-            yield f"no output matches the landmark {landmark['pattern']!r}"
 
 
 def variations(task: Task, trials: Sequence[GoldTrial]) -> Iterator[Finding]:

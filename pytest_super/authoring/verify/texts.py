@@ -90,10 +90,7 @@ def is_text(data: bytes) -> bool:
 
 
 def parts_of(data: bytes, name: str) -> Iterator[tuple[str, str]]:
-    """The places and texts in a file: of a notebook the source and outputs of each cell, without pictures.
-
-    A file that is named as a notebook but cannot be read as one is a text like any other.
-    """
+    """The places and texts in a file: of a readable notebook the source and outputs of cells, no pictures."""
     text = data.decode("utf-8", "replace")
     if name.endswith(".ipynb"):
         try:
@@ -132,14 +129,12 @@ SINCE = " since commit "
 
 
 def other_versions(repository: Repository, base: Path) -> list[Text]:
-    """Texts of the git history, or of later releases, that the pinned version does not have.
-
-    A folder next to the task file has none. Raises SuperError and OSError.
-    """
+    """Texts of the git history, or of later releases, that the pin lacks. Raises SuperError and OSError."""
     if repository.path is not None:
         return []
     cache = cache_folder("sources")
-    known = contents_of(fetch(repository, base=base))
+    folder = fetch(repository, base=base)
+    known = {blob_of((folder / name).read_bytes()) for name in Tree(folder).files}
     if repository.git is not None:
         with fetched_history(repository.git, base=base, cache=cache) as history:
             return list(texts_of_history(history, redacted(repository.git), known))
@@ -169,8 +164,7 @@ def texts_of_releases(repository: Repository, known: set[str], cache: Path) -> I
     for version, file in later_releases(project, pinned, MOST_RELEASES):
         if file.sha256 is None:
             raise InfrastructureError(f"the package index tells no digest of {file.name}")
-        folder = fetch_release(project, version, file.sha256, cache=cache)
-        tree = Tree(folder)
+        tree = Tree(fetch_release(project, version, file.sha256, cache=cache))
         for name in sorted(tree.files, key=least_digits_of):
             data = tree.read(name, min(left, largest(name)) + 1)
             if len(data) <= min(left, largest(name)) and is_text(data) and blob_of(data) not in known:
@@ -184,11 +178,6 @@ def text_of(place: str, name: str, data: bytes) -> Text:
     return Text(place=place, text=text, least_digits=least_digits_of(name))
 
 
-def contents_of(folder: Path) -> set[str]:
-    """The names that git gives to the contents of the files in a folder."""
-    tree = Tree(folder)
-    return {blob_of((folder / name).read_bytes()) for name in tree.files}
-
-
 def blob_of(data: bytes) -> str:
+    """The name that git gives to the content of a file."""
     return hashlib.sha1(b"blob %d\0" % len(data) + data, usedforsecurity=False).hexdigest()

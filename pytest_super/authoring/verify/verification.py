@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, get_args
+from typing import TYPE_CHECKING, get_args
 
 from pytest_super.authoring.verify.finding import Finding, Kind
 from pytest_super.authoring.verify.leaks import ReadTexts, leaks
@@ -71,16 +71,8 @@ def verification_lines(verification: Verification, run: Path) -> Iterator[str]:
     if verification.epochs == 1:
         yield "one epoch alone cannot show whether tasks are flaky"
     of = f"{counted(verification.tasks, 'task')}, {counted(verification.trials, 'trial')}"
-    yield f"{of} in {counted(verification.epochs, 'epoch')}: {counts_of(verification)}"
-    yield f"results: {run}"
-
-
-def counts_of(verification: Verification) -> str:
-    """How many tasks have each kind of finding."""
+    # How many tasks have each kind of finding.
     tasks = Counter(kind for kind, _ in {(finding.kind, finding.task) for finding in verification.findings})
-    return ", ".join(f"{tasks[kind]} {kind}" for kind in get_args(Kind) if tasks[kind]) or "nothing was found"
-
-
-def verification_data(verification: Verification, run: Path) -> dict[str, Any]:
-    """The same as plain JSON values, with no text shortened."""
-    return {"run": str(run), **asdict(verification)}
+    counts = ", ".join(f"{tasks[kind]} {kind}" for kind in get_args(Kind) if tasks[kind])
+    yield f"{of} in {counted(verification.epochs, 'epoch')}: {counts or 'nothing was found'}"
+    yield f"results: {run}"

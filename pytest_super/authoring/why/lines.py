@@ -22,12 +22,7 @@ LONGEST_ACTION = 100
 MOST_FILES = 3
 
 LOST = "lost at step {step} of {steps}: gold finishes{cells} from the state after {before}, not from its own"
-NOT_LOST = "not lost: gold finishes{cells} from the last state; {why}"
-ONLY_AGAIN = "gold finishes only by doing everything again from the last state, which gave no help; {why}"
 CANNOT_TELL = "cannot tell: {why}"
-WRONG = "wrong bodies ({wrong} of {of}): {targets}"
-TOGETHER = "right alone and wrong together: {targets}"
-NONE_WRONG = "not lost: all bodies are right when they are graded again; {why}"
 
 
 def answer_lines(searched: Searched) -> Iterator[str]:
@@ -35,7 +30,11 @@ def answer_lines(searched: Searched) -> Iterator[str]:
     yield one_line(f"{result.name}  {words_of(searched)}")
     if isinstance(answer, Lost):
         assert isinstance(searched.trial, LostTrial)
-        yield from lines_of_step(searched.trial, answer)
+        step = searched.trial.steps[answer.step - 1]
+        if step.files is not None:
+            yield one_line(f"  step {step.number} changed {named(list(step.files), MOST_FILES) or 'no file'}")
+        action = f"{step.action.type}: {step.action.content.strip()}"
+        yield f"  step {step.number} was {shortened(one_line(action), LONGEST_ACTION)}"
     if isinstance(answer, OnlyAgain) and answer.why:
         yield one_line(f"  from where the landmarks say that it was: {answer.why}")
     if searched.difference:
@@ -52,14 +51,6 @@ def lost_step(searched: Searched) -> int | None:
     return trial.steps[answer.step - 1].number
 
 
-def lines_of_step(trial: LostTrial, lost: Lost) -> Iterator[str]:
-    step = trial.steps[lost.step - 1]
-    if step.files is not None:
-        yield one_line(f"  step {step.number} changed {named(list(step.files), MOST_FILES) or 'no file'}")
-    action = f"{step.action.type}: {step.action.content.strip()}"
-    yield f"  step {step.number} was {shortened(one_line(action), LONGEST_ACTION)}"
-
-
 def words_of(searched: Searched) -> str:
     trial, answer = searched.trial, searched.answer
     if isinstance(answer, Lost):
@@ -74,16 +65,16 @@ def words_of(searched: Searched) -> str:
 def other_words(result: TrialResult, answer: Any, bodies: int) -> str:
     match answer:
         case NotLost():
-            return NOT_LOST.format(cells=cells_of(answer.cell), why=describe(result))
+            return f"not lost: gold finishes{cells_of(answer.cell)} from the last state; {describe(result)}"
         case OnlyAgain():
-            return ONLY_AGAIN.format(why=describe(result))
+            again = "gold finishes only by doing everything again from the last state, which gave no help"
+            return f"{again}; {describe(result)}"
         case WrongBodies():
-            targets = ", ".join(answer.targets)
-            return WRONG.format(wrong=len(answer.targets), of=bodies, targets=targets)
+            return f"wrong bodies ({len(answer.targets)} of {bodies}): {', '.join(answer.targets)}"
         case WrongTogether():
-            return TOGETHER.format(targets=", ".join(answer.others))
+            return f"right alone and wrong together: {', '.join(answer.others)}"
         case NoneWrong():
-            return NONE_WRONG.format(why=describe(result))
+            return f"not lost: all bodies are right when they are graded again; {describe(result)}"
         case CannotTell():
             return CANNOT_TELL.format(why=answer.why)
     raise AssertionError(answer)

@@ -57,11 +57,7 @@ class Searched:
 def search_all(
     trials: Sequence[Searchable], options: Sequence[str], directory: Path, stored: Sequence[Path] = ()
 ) -> Iterator[Searched]:
-    """Each trial as soon as it has an answer. Raises SuperError if nothing can be tried.
-
-    A task that gold has solved in one of the `stored` runs, under the conditions of the trial, is not tried
-    alone again.
-    """
+    """Each trial as soon as it has an answer, by gold of `stored` runs where possible. Raises SuperError."""
     left = [Searched(trial=one, search=one.search()) for one in trials]
     for one in left:
         one.go_on(None)
@@ -77,7 +73,12 @@ def search_all(
 
 
 def known_of_gold(trials: Sequence[Searchable], stored: Sequence[Path]) -> dict[Try, Outcome]:
-    found = {key_of(result): (run, result) for run in stored for result in solved_by_gold(run)}
+    found: dict[tuple[str, str, str], tuple[Path, TrialResult]] = {}
+    for run in stored:
+        # Nothing of a run that is another agent's, or cannot be read.
+        with suppress(*UNREADABLE):
+            if read_json(run / "run.json")["agent"] == GOLD:
+                found |= {key_of(result): (run, result) for result in last_results(run) if result.solved}
     known: dict[Try, Outcome] = {}
     for trial in trials:
         if same := found.get(key_of(trial.result)):
@@ -87,14 +88,6 @@ def known_of_gold(trials: Sequence[Searchable], stored: Sequence[Path]) -> dict[
 
 def key_of(result: TrialResult) -> tuple[str, str, str]:
     return result.id, result.conditions, result.scoring
-
-
-def solved_by_gold(run: Path) -> list[TrialResult]:
-    """Nothing if the run is another agent's, or cannot be read."""
-    with suppress(*UNREADABLE):
-        if read_json(run / "run.json")["agent"] == GOLD:
-            return [result for result in last_results(run) if result.solved]
-    return []
 
 
 def try_all(

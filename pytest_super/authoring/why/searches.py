@@ -140,7 +140,9 @@ class StepSearch:
                 solved = middle
             else:
                 missed = middle
-        if not self.is_steady():
+        answers = [one.answer for one in self.tried.values() if one.is_solved]
+        # Unless gold gave the same answer more than once, and never another one.
+        if len(answers) < 2 or len(set(answers)) > 1:
             before = State(steps=solved, cell=cell, is_again=True)
             after = State(steps=missed, cell=cell, is_again=True)
             again = yield [before, after]
@@ -148,25 +150,16 @@ class StepSearch:
                 return CannotTell(f"gold does not end alike after the first {solved} and {missed} steps")
         return Lost(step=missed, cell=cell)
 
-    def is_steady(self) -> bool:
-        """Whether gold gave the same answer more than once, and never another one."""
-        answers = [one.answer for one in self.tried.values() if one.is_solved]
-        return len(answers) > 1 and len(set(answers)) == 1
-
 
 def places(hit_by: Sequence[int | None], gold: Sequence[int | None], answer: int) -> dict[int, int]:
-    """Map the agent's steps to the cell of gold that comes after all landmarks hit by then.
-
-    It has only steps after which this cell is another one than the first.
-    """
+    """Map the agent's steps to the cell of gold, not the first, after all landmarks hit by then."""
     cells = sorted({cell for cell in gold if cell is not None})
     found: dict[int, int] = {}
     for cell in cells:
         needed = [step for step, of in zip(hit_by, gold, strict=True) if of is not None and of <= cell]
         if any(step is None for step in needed):
             break
-        last = max(step for step in needed if step is not None)
-        found[last] = min(cell, answer)
+        found[max(step for step in needed if step is not None)] = min(cell, answer)
     return {step: cell for step, cell in found.items() if cell}
 
 

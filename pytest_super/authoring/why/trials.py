@@ -1,12 +1,8 @@
-"""The unsolved trials of a run, each with its task: which can be searched, and why others cannot.
-
-This module is also a plugin of the runs that try something: its agents repeat a part of a stored trial, then
-gold goes on.
-"""
+"""The unsolved trials that can be searched, and the plugin whose agents repeat them until gold goes on."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -17,7 +13,7 @@ from pytest_super.agents.gold import GoldAgent, first_failure, run_to_end
 from pytest_super.agents.gold_functions import writing
 from pytest_super.agents.registry import AgentSettings, make_gold
 from pytest_super.agents.replay import ReplayAgent, read_steps
-from pytest_super.authoring.stored_trials import stored_trials, unchanged_task
+from pytest_super.authoring.stored_trials import unchanged_task
 from pytest_super.authoring.tries import try_of
 from pytest_super.authoring.why.searches import ALONE, Kept, Search, State, StepSearch, search_bodies
 from pytest_super.errors import SuperError
@@ -51,14 +47,10 @@ class LostTrial:
     is_untold_by_errors = False
     """Whether a try whose agent raises says nothing: it does not run what the agent wrote."""
 
-    @property
-    def hit_by(self) -> list[int | None]:
-        """For each landmark how many of the steps it takes until it is hit."""
-        places = {step.number: place for place, step in enumerate(self.steps, 1)}
-        return [places.get(found["step"]) for found in self.result.landmarks_found]
-
     def search(self) -> Search[State]:
-        return StepSearch(steps=len(self.steps), hit_by=self.hit_by, answer=self.answer).run()
+        places = {step.number: place for place, step in enumerate(self.steps, 1)}
+        hit_by = [places.get(found["step"]) for found in self.result.landmarks_found]
+        return StepSearch(steps=len(self.steps), hit_by=hit_by, answer=self.answer).run()
 
     @property
     def gold_alone(self) -> State:
@@ -101,11 +93,6 @@ class LostItem:
 
 
 Searchable: TypeAlias = LostTrial | LostItem
-
-
-def unsolved_trials(run: Path, names: Collection[str]) -> list[TrialResult]:
-    """Choose the unsolved trials of a run by name; all without names. Raises SuperError."""
-    return [one for one in stored_trials(run, names) if one.is_scored and not one.solved]
 
 
 def searchable(run: Path, result: TrialResult, tasks: Mapping[str, Task], scoring: str) -> Searchable:

@@ -24,11 +24,7 @@ TRY_LINE = (
 
 
 def import_autoexperiment(checkout: Path, output: Path, *, force: bool, trying: Trying | None) -> int:
-    """Write a task file for each paper, next to its code and its text, and print what was used.
-
-    Returns the exit status, 1 if anything was left out. Raises SuperError when no file can be written, and
-    what `trying` raises, which then gets the papers.
-    """
+    """Import each paper; the exit status is 1 if anything was left out. Raises SuperError."""
     folders = paper_folders(checkout)
     files: dict[str, str | Path] = {}
     reports = [PaperReport(folder.name) for folder in folders]
@@ -45,7 +41,10 @@ def import_autoexperiment(checkout: Path, output: Path, *, force: bool, trying: 
     if not files:
         raise SuperError(f"{checkout}: none of its {counted(len(folders), 'paper')} yields a task")
     written = write_files(output, files, {"dataset": DATASET}, record=RECORD, force=force)
-    print(f"{totals(reports)} in {output} (files: {changes_of(written)})")
+    used = [report.used for report in reports if report.used]
+    counts = [counted(sum(one[what] for one in used), what) for what in ("function", "experiment")]
+    done = ", ".join([counted(len(used), "paper"), *counts])
+    print(f"{done} in {output} (files: {changes_of(written)})")
     if guessed := sum(report.guessed for report in reports if report.used):
         line = f"The patterns of {counted(guessed, 'value')} are guessed from their names. A run of gold"
         print(printable_line(f"{line} has to confirm them: run pytest-super verify {output}"))
@@ -67,9 +66,3 @@ def paper_folders(checkout: Path) -> list[Path]:
     if not folders:
         raise SuperError(f"{place}: no folder in it has {', '.join(PARTS[:-1])} or {PARTS[-1]}")
     return folders
-
-
-def totals(reports: Sequence[PaperReport]) -> str:
-    used = [report.used for report in reports if report.used]
-    counts = [counted(sum(one[what] for one in used), what) for what in ("function", "experiment")]
-    return f"{counted(len(used), 'paper')}, {counts[0]}, {counts[1]}"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -18,16 +18,12 @@ if TYPE_CHECKING:
 
 
 def locate(record: FunctionRecord, code: Path, files: Collection[str]) -> tuple[str, str]:
-    """The target of the record's function, and its digest. `files` are those of the code that an agent gets.
-
-    Raises SuperError if it is not there, if several fit, or if it cannot be masked.
-    """
+    """Target and digest of a function in `files`, which an agent gets. Raises SuperError unless one fits."""
     ((path, _),) = by_file([f"{record.file}{SEPARATOR}{record.name}"]).items()
     source = PythonSource.read(path, read(code, path))
     if path not in files:
         raise SourceError(f"{path}: this file is not copied, because it is a link or an old version")
-    candidates = functions_named(source, record.name)
-    chosen = nearest(source, record, candidates)
+    chosen = nearest(source, record, functions_named(source, record.name))
     (masked,) = mask_file(source, [chosen.name]).functions
     return f"{path}{SEPARATOR}{chosen.name}", masked.sha256
 
@@ -45,10 +41,7 @@ def functions_named(source: PythonSource, name: str) -> list[Definition]:
 
 
 def nearest(source: PythonSource, record: FunctionRecord, candidates: Sequence[Definition]) -> Definition:
-    """The candidate that has most of the recorded lines, or else the nearest one in their class or in all.
-
-    Raises SourceError if the lines choose none of several.
-    """
+    """The candidate with most of the recorded lines, else the nearest. Raises SourceError for several."""
     if len(candidates) == 1:
         return candidates[0]
     header = record.header_line
@@ -73,7 +66,8 @@ def sharing(lines: range, candidates: Sequence[Definition]) -> Sequence[Definiti
 
 def in_class(source: PythonSource, lines: range, candidates: Sequence[Definition]) -> Sequence[Definition]:
     """The candidates in the class that has most of these lines; in the innermost one of several."""
-    around = [node for node in classes(source.tree) if shared(lines, lines_of(node))]
+    classes = (node for node in ast.walk(source.tree) if isinstance(node, ast.ClassDef))
+    around = [node for node in classes if shared(lines, lines_of(node))]
     for node in sorted(around, key=lambda one: (shared(lines, lines_of(one)), one.lineno), reverse=True):
         if found := [one for one in candidates if one.node.lineno in lines_of(node)]:
             return found
@@ -82,10 +76,6 @@ def in_class(source: PythonSource, lines: range, candidates: Sequence[Definition
 
 def shared(one: range, other: range) -> int:
     return max(0, min(one.stop, other.stop) - max(one.start, other.start))
-
-
-def classes(tree: ast.Module) -> Iterator[ast.ClassDef]:
-    return (node for node in ast.walk(tree) if isinstance(node, ast.ClassDef))
 
 
 def lines_of(node: ast.ClassDef | Function) -> range:

@@ -38,10 +38,7 @@ _WORKSPACE = ("agents", "workspace")
 
 
 def paper_files(folder: Path, report: PaperReport) -> dict[str, str | Path]:
-    """The files of a paper: its task file, its code, its text.
-
-    Raises SuperError or ValueError if the paper yields no task.
-    """
+    """The task file, code and text of a paper. Raises SuperError or ValueError if it yields no task."""
     paper_id = legal_id(folder.name)
     if not paper_id:
         raise ValueError(f"{folder.name} has no character that an id can have")
@@ -52,15 +49,16 @@ def paper_files(folder: Path, report: PaperReport) -> dict[str, str | Path]:
         report.note(
             CODE, f"not copied, because they are links or can contain solutions: {named(code.others, 3)}"
         )
+    name = f"arXiv {paper_id}" if re.fullmatch(r"\d{4}\.\d{4,5}", paper_id) else paper_id
     task = {
         "id": paper_id,
         "set": "functions",
-        "query": query_of(paper_id),
+        "query": f"The folder `{paper_id}` has the code of the paper {name}.",
         "repository": {"path": paper_id, "provide": True},
         **({"paper": {"file": f"{paper_id}.txt"}} if text else {}),
         **functions_and_experiments(folder, code, report),
     }
-    copied = {f"{paper_id}/{name}": path for name, path in code.files.items()}
+    copied = {f"{paper_id}/{inside}": path for inside, path in code.files.items()}
     files: dict[str, str | Path] = {f"{paper_id}{TASK_SUFFIX}": valid_text(task)}
     return {**files, **({f"{paper_id}.txt": text} if text else {}), **copied}
 
@@ -84,11 +82,6 @@ def paper_text(folder: Path, report: PaperReport) -> Path | None:
     if why:
         report.leave_out(PAPER, f"{why}: agents get no text of the paper")
     return None if why else file
-
-
-def query_of(paper_id: str) -> str:
-    name = f"arXiv {paper_id}" if re.fullmatch(r"\d{4}\.\d{4,5}", paper_id) else paper_id
-    return f"The folder `{paper_id}` has the code of the paper {name}."
 
 
 def valid_text(task: Fields) -> str:
@@ -128,7 +121,12 @@ def usable(
     """The fields of the experiments that need a function that was found."""
     for one_id, record in experiments.by_id.items():
         if needed := [name for name in needs[one_id] if name in found]:
-            yield experiment_fields(record, needed, report)
+            yield {
+                **({"description": record.description} if record.description.strip() else {}),
+                "command": record.command,
+                "functions": needed,
+                **expectations(record, report),
+            }
         elif needs[one_id]:
             report.leave_out(record.label, "none of the needed functions can be used")
         else:
@@ -181,15 +179,6 @@ def located(
         about = {"passage": record.passage, "description": record.description}
         texts = {name: text for name, text in about.items() if text.strip()}
         yield one_id, {"id": one_id, "target": target, "sha256": digest, **texts}
-
-
-def experiment_fields(record: ExperimentRecord, functions: list[str], report: PaperReport) -> Fields:
-    return {
-        **({"description": record.description} if record.description.strip() else {}),
-        "command": record.command,
-        "functions": functions,
-        **expectations(record, report),
-    }
 
 
 def expectations(record: ExperimentRecord, report: PaperReport) -> Fields:

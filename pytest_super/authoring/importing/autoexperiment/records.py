@@ -183,10 +183,7 @@ def read_functions(folder: Path, report: PaperReport) -> Records[FunctionRecord]
 
 
 def read_experiments(folder: Path, report: PaperReport) -> Records[ExperimentRecord]:
-    """The experiments of which the published tasks were made, else those of the paper's own, older file.
-
-    Raises SuperError if the file cannot be read.
-    """
+    """The published tasks' experiments, else those of the paper's own, older file. Raises SuperError."""
     table = [one for one in read_table(folder.parent / TABLE) if one.fields.get("paper_id") == folder.name]
     own = read_rows(folder / OWN, OWN) if not table or (folder / OWN).exists() else []
     if not table:

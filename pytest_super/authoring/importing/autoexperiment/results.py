@@ -1,8 +1,4 @@
-"""Checks for the recorded results of an experiment.
-
-The records do not say how a value is found in the output of a command, so the patterns are guessed from the
-names of the values.
-"""
+"""Checks for recorded results, by patterns that are guessed from the names of the values."""
 
 import ast
 import json
@@ -30,10 +26,7 @@ EXIT_ONLY = [{"exit": 0}]
 
 
 def recorded_numbers(result: Any) -> dict[str, Any]:
-    """The numbers by name, or lists of one, as reports have to state them.
-
-    Raises ValueError if the result is not a mapping of names to numbers.
-    """
+    """The numbers by name, or lists of one, as reports state them. Raises ValueError for anything else."""
     value = parsed(result) if isinstance(result, str) else result
     if not isinstance(value, dict) or not value:
         raise ValueError("the recorded result is not a mapping of names to numbers")
@@ -72,12 +65,11 @@ def checks_of(numbers: dict[str, Any]) -> list[dict[str, Any]]:
 
 
 def pattern_of(name: str) -> str:
-    """The name, then the next number on its line.
-
-    The name is a whole word as it is recorded, or else, if there is none, its words in any order and case.
-    """
+    """The name as a whole word, else its words in any order and case, then the next number on its line."""
     exact = rf"{_NO_TIME}(?<![\w-]){re.escape(name)}(?![\w-])"
-    words = words_of(name)
+    # The code may not print `last` and `final`.
+    every = re.findall(r"[^\W_]+", name)
+    words = [word for word in every if word.lower() not in _LAST] or every
     if sum(map(len, words)) < 2:
         # A single letter is a word of many texts.
         return exact + _NUMBER
@@ -85,9 +77,3 @@ def pattern_of(name: str) -> str:
     any_order = "|".join(dict.fromkeys(_BETWEEN.join(map(re.escape, order)) for order in orders))
     loose = rf"{_NO_TIME}(?i:(?<![^\W_])(?:{any_order})(?![^\W_]))"
     return rf"\A(?:(?s:.*){exact}|(?s:.*){loose}){_NUMBER}"
-
-
-def words_of(name: str) -> list[str]:
-    """The words of a name, without `last` and `final`, which the code may not print."""
-    words = re.findall(r"[^\W_]+", name)
-    return [word for word in words if word.lower() not in _LAST] or words

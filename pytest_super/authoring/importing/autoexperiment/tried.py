@@ -55,10 +55,7 @@ SAID = {
 
 
 def try_papers(papers: Sequence[Task], start: Callable[[Task], ReadyKernel], seconds: float) -> None:
-    """Run each experiment in a sandbox of its own, and print how it ended and what it lacks.
-
-    `start` starts a kernel with the paper's original code. Raises InfrastructureError.
-    """
+    """Print how each experiment ends in its own sandbox, and what it lacks. Raises InfrastructureError."""
     with LiveCommand(lambda: "trying the experiments") as live:
         for paper in papers:
             report = PaperReport(paper.id)

@@ -62,7 +62,8 @@ class ImageBuilder:
             base = image.base
             if image.folder is not None:
                 base = f"{image.name}-base"
-                if needs_buildkit(image.folder):
+                text = (image.folder / DOCKERFILE).read_text(encoding="utf-8", errors="replace")
+                if BUILDKIT.search(text) and "Podman" not in str(connect().version()):
                     run_buildkit(base, image.folder, self._network, said)
                 else:
                     run_build(base, {}, self._network, said.append, path=str(image.folder))
@@ -77,13 +78,11 @@ class ImageBuilder:
                 **self._options,
             )
         except InfrastructureError as error:
-            return "\n".join([str(error), *last_lines(said)])
+            # Of the step that failed.
+            begin = max((place for place, line in enumerate(said) if line.startswith("Step ")), default=0)
+            own = [line for line in said[begin:] if not ENGINE_LINE.match(line)]
+            return "\n".join([str(error), *shown_lines("\n".join(own))[-LAST_LINES:]])
         return ""
-
-
-def needs_buildkit(folder: Path) -> bool:
-    text = (folder / DOCKERFILE).read_text(encoding="utf-8", errors="replace")
-    return bool(BUILDKIT.search(text)) and "Podman" not in str(connect().version())
 
 
 def run_buildkit(tag: str, folder: Path, network: str | None, said: list[str]) -> None:
@@ -104,19 +103,8 @@ def run_buildkit(tag: str, folder: Path, network: str | None, said: list[str]) -
         )
 
 
-def last_lines(said: list[str]) -> list[str]:
-    """The last lines of the step that failed, without colours."""
-    begin = max((place for place, line in enumerate(said) if line.startswith("Step ")), default=0)
-    own = [line for line in said[begin:] if not ENGINE_LINE.match(line)]
-    return shown_lines("\n".join(own))[-LAST_LINES:]
-
-
 def import_harbor(source: Path, output: Path, *, builder: ImageBuilder | None, force: bool) -> int:
-    """Write a task file for each task folder, next to the files of its verifier, and print all remarks.
-
-    Each task is written as soon as its images are built. Without a builder the images are only named. Returns
-    the exit status, 1 if a task was left out. Raises SuperError when no file can be written.
-    """
+    """Import each task as soon as its images are built; the exit status is 1 if one was left out."""
     folders = task_folders(source)
     files: dict[str, str | Path] = {}
     written: Counter[str] = Counter()

@@ -144,10 +144,7 @@ BuiltWorkdir = Callable[[HarborImage], str | None]
 
 
 def image_of(settings: TaskSettings, table: str, folder: Path, shown: str) -> HarborImage | None:
-    """The image that a table and the folder next to it describe; None if they describe none.
-
-    A folder with a compose file is a reason why the task cannot be used.
-    """
+    """The image that a table and the folder next to it describe, if any; no compose file can be used."""
     settings.reasons.extend(
         f"{shown}/{name}: several containers (compose) cannot be used"
         for name in COMPOSE
@@ -201,25 +198,18 @@ def network_of(settings: TaskSettings, table: str) -> bool | None:
     return mode != "no-network"
 
 
-def mode_of(settings: TaskSettings) -> str:
-    """A table for the verifier's environment means a separate one, unless the mode is stated."""
-    mode = settings.text("verifier.environment_mode")
-    if mode not in (None, SHARED, SEPARATE):
-        settings.refuse("verifier.environment_mode", f"is neither {SHARED} nor {SEPARATE}")
-    return mode or (SEPARATE if settings.get("verifier.environment", dict) else SHARED)
-
-
 def grade_of(
     settings: TaskSettings, tests: Path, place: str, workdir: str | None, built: BuiltWorkdir
 ) -> tuple[dict[str, Any], HarborImage | None]:
-    """The fields of `grade`, and the image of the verifier if it has one of its own.
-
-    `place` is where the copied tests are, relative to the task file. `workdir` is that of the agent's image.
-    """
+    """The fields of `grade` for the tests at `place`, and the verifier's own image, if any."""
     for key in ("user", "collect", "network_mode"):
         if settings.get(f"verifier.{key}", object) not in (None, "root"):
             settings.remark(f"verifier.{key}", "is not used")
-    is_shared, table = mode_of(settings) == SHARED, "verifier.environment"
+    table, mode = "verifier.environment", settings.text("verifier.environment_mode")
+    if mode not in (None, SHARED, SEPARATE):
+        settings.refuse("verifier.environment_mode", f"is neither {SHARED} nor {SEPARATE}")
+    # A table for the verifier's environment means a separate one, unless the mode is stated.
+    is_shared = mode == SHARED if mode else not settings.get(table, dict)
     image = None if is_shared else image_of(settings, table, tests, f"{tests.parent.name}/tests")
     if image is not None:
         workdir = settings.text(f"{table}.workdir") or built(image)

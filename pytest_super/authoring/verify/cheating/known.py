@@ -77,8 +77,7 @@ class Known:
         collected = [""] if grade.collect == EVERYTHING else list(grade.collect or [""])
         yield from (path for path in collected if path.endswith(".py"))
         folders = [PurePosixPath(path) for path in collected if not path.endswith(".py")]
-        commands = " ".join(command.command for command in grade.commands)
-        for script in SCRIPT.findall(commands):
+        for script in SCRIPT.findall(" ".join(command.command for command in grade.commands)):
             is_collected = any(PurePosixPath(script).is_relative_to(one) for one in folders)
             if is_collected and script not in grade.files:
                 yield script
@@ -122,10 +121,7 @@ def put_code(trial: Trial, known: Known, code: str) -> None:
 
 
 def files_with(known: Known, line: str, *, keeps_bodies: bool = False) -> Iterator[tuple[str, bytes]]:
-    """The files that the grader collects, with a line of code at the beginning, by their paths.
-
-    Of an item of a paper the line is in each masked body, before a stub or before the original body.
-    """
+    """The files that the grader collects, with a line of code first; of a paper in each masked body."""
     task = known.task
     if not isinstance(task, PaperItem):
         yield from ((path, line.encode()) for path in known.own_files())

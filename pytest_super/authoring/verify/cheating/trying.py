@@ -1,7 +1,4 @@
-"""Tries the cheats on tasks: what each has gained, and whether that was seen.
-
-This module is also a plugin of these runs: its agent does what one of the cheats does.
-"""
+"""Tries the cheats on tasks, as a plugin of these runs: what each has gained, and whether that was seen."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -67,10 +64,7 @@ class Trying:
 
 
 def try_cheats(tasks: Sequence[Task], options: Sequence[str], directory: Path) -> Trying:
-    """Run the gold solution of each task once, and then the cheats, which know what it printed.
-
-    Raises SuperError if pytest does not try all.
-    """
+    """Run gold once, and then the cheats, which know what it printed. Raises SuperError."""
     items = [tried_item(task) for task in tasks]
     names = {item.id: f"{item._path}::{item.id}" for item in items}
     gold = run_pytest(
@@ -160,7 +154,10 @@ def cheat_lines(trying: Trying) -> Iterator[str]:
         yield one_line(f"{task}: {counted(len(found), 'cheat')}: {counts_of(found)}")
     for text, state in ((OPEN, "open"), (INHERENT, "cannot be closed")):
         for found in by_cheat.values():
-            yield from way_lines(text, [one for one in found if one.state == state and not one.error])
+            if ways := [one for one in found if one.state == state and not one.error]:
+                cheat, of = ways[0].cheat, counted(len(ways), "task")
+                tasks = named([one.task for one in ways], MOST_TASKS)
+                yield one_line(text.format(of=of, cheat=words_of(cheat), closing=cheat.closing, tasks=tasks))
     yield from (one_line(one.text) for one in findings_of(trying) if one.kind == "unknown")
 
 
@@ -171,14 +168,6 @@ def counts_of(tried: Sequence[Tried]) -> str:
     idle = {"not tried": f" ({', '.join(cheats.get('not tried', ()))})"}
     known = [state for state in (*get_args(State), "unknown") if state in cheats]
     return ", ".join(f"{len(cheats[state])} {state}{idle.get(state, '')}" for state in known)
-
-
-def way_lines(text: str, tried: Sequence[Tried]) -> Iterator[str]:
-    """A line about one cheat and all tasks to which it is a way; none without such tasks."""
-    if tried:
-        cheat, of = tried[0].cheat, counted(len(tried), "task")
-        tasks = named([one.task for one in tried], MOST_TASKS)
-        yield one_line(text.format(of=of, cheat=words_of(cheat), closing=cheat.closing, tasks=tasks))
 
 
 class Cheater:

@@ -6,7 +6,7 @@ import sys
 import tarfile
 import tempfile
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from itertools import takewhile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -31,7 +31,7 @@ from pytest_super.tasks.task import Task
 if TYPE_CHECKING:
     from pytest_super.authoring.verify.papers.runs import Originals
 
-# A line with so many places in the files with functions is boilerplate.
+# A line with so many places in the files with functions gives no body away.
 OFTEN = 3
 
 
@@ -101,7 +101,9 @@ def code_leaks(code: Originals, tree: Path) -> Iterator[Finding]:
     """Leaks of the functions: in files without any, and in the others as each function is masked."""
     paper = code.paper
     masked = {one.target: masked_files(code.folder, [one.target])[one.file] for one in paper.functions}
-    common = boilerplate(code.files.values())
+    texts = (data.decode("utf-8", "replace") for data in code.files.values())
+    counts = Counter(line for text in texts for line in long_lines(text))
+    common = {line for line, count in counts.items() if count >= OFTEN}
     gold = {
         target: one._replace(lines=one.lines - common)
         for target, file in masked.items()
@@ -120,12 +122,6 @@ def code_leaks(code: Originals, tree: Path) -> Iterator[Finding]:
                 place.write_bytes(data)
             for leak in find_leaks(Path(name), [gold[one.target]]):
                 yield finding_of(paper, leak)
-
-
-def boilerplate(files: Iterable[bytes]) -> frozenset[str]:
-    """Lines that are in the files so often that they give no body away."""
-    counts = Counter(line for data in files for line in long_lines(data.decode("utf-8", "replace")))
-    return frozenset(line for line, count in counts.items() if count >= OFTEN)
 
 
 def with_lines_of(original: bytes, masked: bytes) -> bytes:

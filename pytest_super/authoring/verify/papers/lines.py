@@ -107,10 +107,7 @@ def proof_lines(proof: PaperProof, findings: Sequence[Finding]) -> Iterator[str]
 def prove_papers(
     papers: Sequence[Task], start: Start, *, epochs: int, functions: int | None, workers: int, folder: Path
 ) -> dict[str, Any]:
-    """The findings and the evidence as plain JSON values.
-
-    The logs of each paper are kept in `folder`/papers.
-    """
+    """The findings and the evidence as plain JSON values; logs are kept in `folder`/papers."""
     findings: list[Finding] = []
     proofs: list[PaperProof] = []
     done = ""

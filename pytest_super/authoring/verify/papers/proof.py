@@ -1,7 +1,4 @@
-"""Proves one paper: gold passes in fresh kernels, stubs fail, and every function is executed.
-
-Gold is proven for the paper and stubs for each function; the items of the paper inherit both.
-"""
+"""Proves a paper for all its items: gold passes in fresh kernels, stubs fail, functions are executed."""
 
 import random
 from collections.abc import Mapping, Sequence
@@ -79,19 +76,19 @@ class PaperProof:
 
 
 def prove(code: Originals, runs: Runs, *, epochs: int, logs: Path, sample: int | None = None) -> PaperProof:
-    """Prove a paper, with all its functions or a random sample of them.
-
-    The logs of gold and seeds are kept in the folder `logs`.
-    Raises SuperError if a function cannot be masked, and InfrastructureError.
-    """
+    """Prove all functions of a paper or a random sample. Raises SuperError and InfrastructureError."""
     paper = code.paper
-    places = chosen_places(paper, sample)
+    places: Sequence[int] = range(len(paper.functions))
+    if sample is not None and sample < len(places):
+        places = sorted(random.Random(paper.id).sample(places, sample))
     gold = runs.all(gold_trials(code, epochs, logs))
     # Of an experiment that fails anyway, no other run shows anything.
     working = [one for one in paper.experiments if all(run.passed(one) for run in gold)]
     code = replace(code, paper=paper.model_copy(update={"experiments": working}))
     trials = {**common_trials(code, epochs, logs), **stub_trials(code, places)} if working else {}
     outcomes = dict(zip(trials, runs.all(trials.values()), strict=True))
+    passes = [outcome.passes for outcome in gold]
+    verdict: Verdict = "valid" if all(passes) else "flaky" if any(passes) else "gold_fails"
     seeded = [outcome for (kind, _), outcome in outcomes.items() if kind == SEEDS]
     # Those without a variation whose values are compared.
     plain = [one for one in working if one.reported and not one.vary]
@@ -108,7 +105,7 @@ def prove(code: Originals, runs: Runs, *, epochs: int, logs: Path, sample: int |
         disagreements=disagreements_of(paper),
         proposals=propose(plain, code.files, runs.all, texts),
         undescribed=[one.target for one in paper.functions if not (one.passage or one.description)],
-        functions=[prove_function(code.paper, place, outcomes, gold_verdict(gold)) for place in places],
+        functions=[prove_function(code.paper, place, outcomes, verdict) for place in places],
     )
 
 
@@ -127,12 +124,11 @@ def gold_trials(code: Originals, epochs: int, logs: Path) -> list[Trial]:
 
 def common_trials(code: Originals, epochs: int, logs: Path) -> dict[Key, Trial]:
     paper, files = code.paper, code.files
-    exiting = dict.fromkeys(files, EXIT_LINE)
     probes: dict[Key, Trial] = {
         (PROBES, index): Trial(what="probes", files=code.with_probes(), commands=[one], seeds=UNCOMPILED)
         for index, one in enumerate(paper.experiments)
     }
-    exits = Trial(what="exits", files=exiting, commands=paper.experiments)
+    exits = Trial(what="exits", files=dict.fromkeys(files, EXIT_LINE), commands=paper.experiments)
     return {**seed_trials(paper, files, epochs, logs), **probes, (EXIT, 0): exits}
 
 
@@ -180,19 +176,6 @@ def disagreements_of(paper: Task) -> list[Disagreement]:
         for value in compared(check, one.paper[check.key])
         if value.score < 1
     ]
-
-
-def gold_verdict(gold: Sequence[Outcome]) -> Verdict:
-    if all(outcome.passes for outcome in gold):
-        return "valid"
-    return "flaky" if any(outcome.passes for outcome in gold) else "gold_fails"
-
-
-def chosen_places(paper: Task, sample: int | None) -> list[int]:
-    places = range(len(paper.functions))
-    if sample is None or sample >= len(places):
-        return list(places)
-    return sorted(random.Random(paper.id).sample(places, sample))
 
 
 def prove_function(paper: Task, place: int, outcomes: Mapping[Key, Outcome], gold: Verdict) -> FunctionProof:

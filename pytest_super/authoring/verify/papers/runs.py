@@ -1,7 +1,4 @@
-"""Runs the experiments of a paper on files that nobody's agent has written.
-
-Files with functions can contain the originals, a stub in place of one, or the originals with probes.
-"""
+"""Runs the experiments of a paper on its originals, with a stub in place of one, or with probes."""
 
 import tarfile
 import tempfile
@@ -50,13 +47,10 @@ class Originals:
         return {**self.files, **{path: file.data for path, file in masked.items()}}
 
     def with_probes(self) -> Files:
-        """The originals, in which each function leaves a file next to its own when it is executed.
-
-        Raises SuperError.
-        """
+        """The originals, where executed functions leave a file next to their own. Raises SuperError."""
         files = dict(self.files)
-        functions = self.paper.functions
-        marks = {one.target: mark for one, mark in zip(functions, mark_names(self.paper), strict=True)}
+        pairs = zip(self.paper.functions, mark_names(self.paper), strict=True)
+        marks = {one.target: mark for one, mark in pairs}
         for path, names in by_file(marks).items():
             statements = {name: leave(marks[f"{path}::{name}"]) for name in names}
             files[path] = probed(path, files[path], statements)
@@ -136,13 +130,18 @@ class Runs:
         assert item.grade is not None
         with after_prefix(ready := self._start(item)) as kernel, tempfile.TemporaryDirectory() as name:
             folder, base = Path(name), ready.repository or ""
-            collected = read_collected(write_files(folder / "files.tar", base, trial.files))
+            archive = folder / "files.tar"
+            with disk_errors(archive), tarfile.open(archive, "w") as tar:
+                for path, data in trial.files.items():
+                    add_file(tar, str(PurePosixPath(base) / path), data, is_executable=False)
+            collected = read_collected(archive)
             log = trial.log or folder / "log"
             # If the sandbox is lost early, that of an earlier run would stay.
             log.unlink(missing_ok=True)
-            grader = Grader(item.grade, task_folder=item.folder, base=base, log=log)
-            values = grader.grade(kernel, collected)
-            executed = executed_places(self._paper, kernel, base)
+            values = Grader(item.grade, task_folder=item.folder, base=base, log=log).grade(kernel, collected)
+            pairs = zip(self._paper.functions, mark_names(self._paper), strict=True)
+            marks = [str(PurePosixPath(base, one.file).parent / mark) for one, mark in pairs]
+            executed = frozenset(place for place, mark in enumerate(marks) if is_there(kernel, mark))
             kept = trial.log is not None and log.exists()
         self._shown(trial.what)
         return Outcome(values=values, executed=executed, log=str(log) if kept else "")
@@ -157,20 +156,6 @@ def for_trial(paper: Task, trial: Trial) -> Task:
     seeds = {name: str(seed) for name, seed in trial.seeds.items()}
     sandbox = item.sandbox.model_copy(update={"env": {**seeds, **item.sandbox.env}})
     return item.model_copy(update={"grade": grade, "sandbox": sandbox})
-
-
-def write_files(archive: Path, base: str, files: Files) -> Path:
-    with disk_errors(archive), tarfile.open(archive, "w") as tar:
-        for path, data in files.items():
-            add_file(tar, str(PurePosixPath(base) / path), data, is_executable=False)
-    return archive
-
-
-def executed_places(paper: Task, kernel: Kernel, base: str) -> frozenset[int]:
-    """The places of the functions whose probes have left their marks."""
-    pairs = zip(paper.functions, mark_names(paper), strict=True)
-    paths = [PurePosixPath(base, one.file).parent / mark for one, mark in pairs]
-    return frozenset(place for place, path in enumerate(paths) if is_there(kernel, str(path)))
 
 
 def is_there(kernel: Kernel, path: str) -> bool:

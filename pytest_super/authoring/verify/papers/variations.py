@@ -39,10 +39,7 @@ def propose(
     run: Callable[[Iterable[Trial]], list[Outcome]],
     texts: Sequence[Text],
 ) -> list[Proposal]:
-    """For each experiment its first varied command that yields other values, else the last that was tried.
-
-    Values that are in `texts`, which the agent reads, are left out.
-    """
+    """The first varied command of each that yields values not in `texts`, else the last that was tried."""
     todo = [(one, varied_commands(one.command)) for one in experiments]
     found = {one.name: Proposal(experiment=one.name) for one, _ in todo}
     while todo := [(one, left) for one, left in todo if left and not found[one.name].expected]:
