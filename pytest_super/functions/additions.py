@@ -138,10 +138,7 @@ class Additions:
         if place == len(own) and not ours.lines[-1].endswith(("\r", "\n")):
             text = ours.line_end(own[0].lineno) + text
         self.edits.append(Edit(line, line - 1, text, ()))
-        self._expect(own, place, statements)
-
-    def _expect(self, own: list[ast.stmt], place: int, statements: Iterable[ast.stmt]) -> None:
-        (holder,) = (one for one in ast.walk(self._ours.tree) if getattr(one, "body", None) is own)
+        (holder,) = (one for one in ast.walk(ours.tree) if getattr(one, "body", None) is own)
         expected = self._lists.setdefault((id(holder), "body"), list(own))
         # Others can have been inserted before.
         at = expected.index(own[place]) if place < len(own) else len(expected)

@@ -20,7 +20,7 @@ def stub_lines(definition: Definition, stub: Stub) -> list[str]:
     """A stub is a generator or a coroutine if its function is one."""
     node = definition.node
     lines = [f'raise NotImplementedError("{MESSAGE}")' if stub == "raise" else returned(definition, stub)]
-    if is_generator(node):
+    if any(isinstance(one, ast.Yield | ast.YieldFrom) for one in own_nodes(node)):
         # Python allows no value here in an asynchronous generator.
         if stub != "raise" and isinstance(node, ast.AsyncFunctionDef):
             lines = ["return"]
@@ -46,10 +46,6 @@ def first_argument(definition: Definition) -> str | None:
         names = names[1:]
     others = [one.arg for one in (arguments.vararg, *arguments.kwonlyargs, arguments.kwarg) if one]
     return next(iter([*names, *others]), None)
-
-
-def is_generator(node: Function) -> bool:
-    return any(isinstance(one, ast.Yield | ast.YieldFrom) for one in own_nodes(node))
 
 
 def own_nodes(function: Function) -> Iterator[ast.AST]:

@@ -213,19 +213,11 @@ def changed_elsewhere(collected: Collected, before: Files | None) -> list[str] |
     after = collected.others
     if after is None or before is None:
         return None
-    changed = (name for name in changed_paths(before, after) if name not in collected.files)
+    names = sorted({*after, *before}.difference(collected.files))
+    left = (name for name in names if IGNORED.isdisjoint(PurePosixPath(name).parts))
+    changed = (name for name in left if content(after, name) != content(before, name))
     return list(islice(changed, MOST_CHANGED))
-
-
-def changed_paths(before: Files, after: Files) -> Iterator[str]:
-    """The paths of files that were made, changed or removed, in order."""
-    names = (name for name in sorted({*after, *before}) if not is_ignored(name))
-    return (name for name in names if content(after, name) != content(before, name))
 
 
 def content(files: Files, path: str) -> tuple[int, str] | None:
     return (files[path].size, files[path].sha256) if path in files else None
-
-
-def is_ignored(path: str) -> bool:
-    return not IGNORED.isdisjoint(PurePosixPath(path).parts)

@@ -132,7 +132,11 @@ def compared_number(check: Check, text: str) -> Iterator[GradedValue]:
     expected = check.expected
     if isinstance(expected, list) and len(expected) == 1:
         check = check.expecting(expected[0])
-    yield from compared(check, number_in(text))
+    try:
+        number = float(text.strip())
+    except ValueError:
+        raise NoValue(f"{short(text)!r} is not a number") from None
+    yield from compared(check, number)
 
 
 READERS: dict[str, Callable[[Check, CommandRun, Read], Iterator[GradedValue]]] = {
@@ -213,10 +217,3 @@ def matches(pattern: str, text: str) -> Iterator[re.Match[str]]:
         text, **({"timeout": REGEX_SECONDS} if is_limited else {})
     )
     return found
-
-
-def number_in(text: str) -> float:
-    try:
-        return float(text.strip())
-    except ValueError:
-        raise NoValue(f"{short(text)!r} is not a number") from None

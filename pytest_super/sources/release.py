@@ -51,7 +51,8 @@ def find_release(index: Index, project: str, version: str, sha256: str) -> Index
         if same := [file for file in files if file.sha256 == sha256 and file.name.endswith(SUFFIXES)]:
             return same[0]
     sources = [file for file in files if file.name.endswith(SUFFIXES)]
-    named = [file for file in sources if _stem(file.name) == normalized(f"{project}-{version}")]
+    wanted = normalized(f"{project}-{version}")
+    named = [file for file in sources if normalized(_without_suffix(file.name)) == wanted]
     if unchecked := [file for file in named if not file.sha256]:
         return unchecked[0]
     if errors:
@@ -89,10 +90,6 @@ def source_distributions(index: Index, project: str) -> dict[Version, IndexFile]
 
 def normalized(name: str) -> str:
     return re.sub(r"[-_.]+", "-", name).lower()
-
-
-def _stem(name: str) -> str:
-    return normalized(_without_suffix(name))
 
 
 def _without_suffix(name: str) -> str:

@@ -177,7 +177,8 @@ def without(data: dict[str, Any], locations: Iterable[Location]) -> dict[str, An
 def explain(detail: ErrorDetails, root: Node) -> Unreadable:
     """A pydantic error as a sentence, at the place in the file that has to be changed."""
     location: Location = detail["loc"]
-    field = dotted(location)
+    parts = (f"[{part}]" if isinstance(part, int) else f".{part}" for part in location)
+    field = "".join(parts).removeprefix(".")
     if detail["type"] == "missing":
         return unreadable(node_at(root, location[:-1]).start_mark, f"`{field}` is missing")
     if detail["type"] == "extra_forbidden":
@@ -187,11 +188,6 @@ def explain(detail: ErrorDetails, root: Node) -> Unreadable:
 
     words = reason(detail)
     return unreadable(node_at(root, location).start_mark, f"`{field}` {words}" if field else words)
-
-
-def dotted(location: Location) -> str:
-    text = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in location)
-    return text.removeprefix(".")
 
 
 def nearest(location: Location) -> str:
