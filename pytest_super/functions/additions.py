@@ -22,10 +22,7 @@ class Additions:
     def __init__(
         self, ours: PythonSource, theirs: PythonSource, targets: Sequence[Function], lists: Lists
     ) -> None:
-        """`lists` has the expected bodies of the targets, and gets what else is expected.
-
-        Raises SourceError if the original cannot be compiled.
-        """
+        """`lists` has the targets' expected bodies, and gets what else is expected. Raises SourceError."""
         self.taken: list[str] = []
         """Names."""
         self.left_out: list[str] = []
@@ -54,10 +51,7 @@ class Additions:
             self._insert(own, place, statements, "")
 
     def _recognised(self, node: ast.stmt, own: Sequence[ast.stmt], at: int, outer: str) -> int | None:
-        """The place of the original's statement that this one is, as it was or changed. None for a new one.
-
-        `at` is where it is probably.
-        """
+        """The place, probably `at`, of the original's statement that this one is; None for a new one."""
         places: list[int] = [*range(at, len(own)), *range(at)]
         for place in places:
             if are_equal(own[place], node, self._lists):

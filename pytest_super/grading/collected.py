@@ -47,10 +47,7 @@ class Collected:
 
 
 def paths_of(grade: Grade, base: str) -> list[str]:
-    """What the grader collects, relative to the working directory or absolute.
-
-    `base` is the folder of the provided repository, "" without one.
-    """
+    """What the grader collects. `base` is the folder of the provided repository, or an empty text."""
     if grade.collect == EVERYTHING:
         return [""]
     return [placed(path, base) for path in grade.collect or ()]
@@ -62,10 +59,7 @@ def placed(path: str, base: str) -> str:
 
 
 def collect(kernel: Kernel, paths: Iterable[str], archive: Path) -> Collected:
-    """Kill everything in the sandbox, and write the files at or below `paths` into `archive`.
-
-    Raises CollectionError, and InfrastructureError if the engine or the disk fails.
-    """
+    """Kill everything, and archive the files at `paths`. Raises CollectionError and InfrastructureError."""
     kernel.kill()
     try:
         files = {name: file for path in paths for name, file in files_at(kernel, path).items()}
@@ -121,10 +115,7 @@ def check_bounds(files: Files) -> None:
 
 
 def write_archive(kernel: Kernel, files: Files, archive: Path) -> None:
-    """One piece after the other, so that files of any size take little memory.
-
-    Raises CollectionError, SandboxLostError, and InfrastructureError if the disk fails.
-    """
+    """Piece by piece. Raises CollectionError, SandboxLostError, and InfrastructureError for a full disk."""
     # An archive of this name is complete, so that it can be graded again.
     incomplete = archive.with_suffix(".incomplete")
     with disk_errors(archive.parent):

@@ -169,10 +169,7 @@ def resolve(value: Any, pointer: str) -> Any:
 
 
 def last_match(wanted: RegexValue, text: str, where: str, name: str | None = None) -> str:
-    """The group of the last match; if the pattern names its values, of the one with the name.
-
-    Raises NoValue.
-    """
+    """The group of the last match, or its value if the pattern names values: `name`. Raises NoValue."""
     try:
         if wanted.has_names:
             return last_named(wanted, text, where, str(name))

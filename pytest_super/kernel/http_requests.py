@@ -101,10 +101,7 @@ class HttpRequest:
 
 
 class HttpChannel:
-    """Answers requests of programs inside by a function, in threads.
-
-    The reader thread calls `receive` and `end`.
-    """
+    """Answers requests of programs inside, in threads. The reader thread calls `receive` and `end`."""
 
     def __init__(self, send_control: Callable[..., None], *, lost: Callable[[], Exception]) -> None:
         """`lost` makes the exception to raise when the sandbox is gone."""

@@ -35,10 +35,7 @@ def fetch_release(project: str, version: str, sha256: str, *, cache: Path) -> Pa
 
 
 def find_release(index: Index, project: str, version: str, sha256: str) -> IndexFile:
-    """The source distribution with the digest, or else one with the right name and no declared digest.
-
-    Raises InfrastructureError when there is neither.
-    """
+    """The source distribution with the digest, or with none declared. Raises InfrastructureError."""
     files: list[IndexFile] = []
     errors: list[str] = []
     for url in index.urls:
@@ -63,10 +60,7 @@ def find_release(index: Index, project: str, version: str, sha256: str) -> Index
 
 
 def later_releases(project: str, version: str, most: int) -> list[tuple[str, IndexFile]]:
-    """The source distributions of the newest versions after this one, at most so many, newest first.
-
-    Withdrawn files are among them. Raises InfrastructureError.
-    """
+    """The `most` newest later source distributions, withdrawn ones too. Raises InfrastructureError."""
     with Index() as index:
         found = source_distributions(index, project)
     later = sorted((one for one in found if one > Version(version)), reverse=True)

@@ -15,10 +15,7 @@ if TYPE_CHECKING:
 
 
 def notebook_cells(path: Path) -> list[dict[str, Any]]:
-    """The cells of a notebook that are not empty, as nbformat defines them.
-
-    Raises TaskFileError, for a notebook without code cells, too.
-    """
+    """The cells that are not empty, as nbformat defines them. Raises TaskFileError if none has code."""
     try:
         cells = [cell for cell in read_cells(read_bytes(path)) if cell_source(cell).strip()]
     except OSError as error:

@@ -194,10 +194,7 @@ def digest(file: Any, deadline: float) -> str:
 
 
 def files_below(folder: str, hidden: bool) -> Iterator[str]:
-    """Relative paths of the regular files in a fixed order, without following links.
-
-    Raises OSError if `folder` cannot be read; unreadable folders below it are skipped.
-    """
+    """Relative paths of the regular files, in a fixed order. Raises OSError if `folder` cannot be read."""
     stack = [("", sorted_entries(folder))]
     while stack:
         prefix, entries = stack[-1]

@@ -114,10 +114,7 @@ def run_build(
     print_line: Callable[[str], None],
     **given: Any,
 ) -> None:
-    """Build an image and print the engine's progress. `given` has the context and the labels.
-
-    Raises EngineError, and InfrastructureError when a step of the build fails.
-    """
+    """Build an image and print the progress. Raises EngineError, and InfrastructureError if a step fails."""
     with engine_errors("build the image"):
         events = connect().build(
             tag=tag,
@@ -136,10 +133,7 @@ def run_build(
 
 
 def software_of_image(name: str, image: Mapping[str, Any]) -> str:
-    """What tasks find installed in an image, as the engine describes it.
-
-    Equal wherever the same recipe was built or the same image was pulled.
-    """
+    """What tasks find installed in an image: equal for equal recipes, and for equal pulled images."""
     labels = image["Config"].get("Labels") or {}
     if labels.get(BUILT_AS) == name:
         return str(labels[BUILT])

@@ -43,10 +43,7 @@ def name_with(image: str, program: ProgramInImage) -> str:
 
 
 def image_for(own: str | None, settings: SandboxSettings) -> str:
-    """The image of a task or, if it has none of its own, of the run; if needed the one that was built on top.
-
-    Raises InfrastructureError if neither has the agent's program, in a version that works and was asked for.
-    """
+    """The image of a task, else of the run, with the agent's program if any. Raises InfrastructureError."""
     image, program = own or settings.image or DEFAULT_IMAGE, settings.program
     if program is None:
         return image
@@ -64,14 +61,11 @@ def image_for(own: str | None, settings: SandboxSettings) -> str:
         return name
     if inspect(image) is None:
         raise missing_image(image, is_final=not own)
+    words = f"{program.name} {program.version}" if program.is_exact else f"the agent {program.name}"
     raise InfrastructureError(
-        f"neither the image {' nor '.join(places)} has {words_of(program)}: {how_to_build(image, program)}",
+        f"neither the image {' nor '.join(places)} has {words}: {how_to_build(image, program)}",
         is_final=not own,
     )
-
-
-def words_of(program: ProgramInImage) -> str:
-    return f"{program.name} {program.version}" if program.is_exact else f"the agent {program.name}"
 
 
 def how_to_build(image: str, program: ProgramInImage) -> str:
