@@ -91,8 +91,7 @@ class Additions:
                 self.left_out.append(called(node, outer))
         if methods:
             place, member = next((n, one) for n, one in enumerate(own.body) if self._has_target(one))
-            indent = leading(self._ours.lines[member.lineno - 1])
-            self._insert(own.body, place, methods, indent)
+            self._insert(own.body, place, methods, leading(self._ours.lines[member.lineno - 1]))
 
     def _definition(self, node: ast.stmt) -> ast.stmt | None:
         """The part of a new statement that is taken over."""

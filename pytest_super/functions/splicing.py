@@ -82,9 +82,8 @@ def edit_of(
     lists: Lists,
 ) -> Edit:
     """Puts a target in place. `lists` gets the statements that are expected then."""
-    plain = plain_name(own)
     # Of equal names the changed file can have only the one that is meant.
-    other = next((one for one in others if one.name in (own.name, plain)), None)
+    other = next((one for one in others if one.name in (own.name, plain_name(own))), None)
     if other is None:
         raise SourceError(f"{theirs.name}: the function `{own.name}` is not there")
     region = target.partition("@")[2]

@@ -92,8 +92,7 @@ def side_effects(folder: Path, targets: Collection[str]) -> dict[str, list[str]]
     found: dict[str, list[str]] = {}
     for target in targets:
         file, _, name = target.partition(SEPARATOR)
-        is_region = "@" in name
-        node = None if is_region else find(sources[file], name, definitions(sources[file])).node
+        node = None if "@" in name else find(sources[file], name, definitions(sources[file])).node
         found[target] = read_elsewhere(node, read) if node else []
     return found
 

@@ -107,8 +107,7 @@ def json_values(check: Check, _run: CommandRun, read: Read) -> Iterator[GradedVa
     if sum(map(data.count, (b"[", b"{", b","))) > MOST_VALUES:
         raise NoValue(f"{path} has more than {MOST_VALUES:,} values")
     try:
-        value = json.loads(data)
-        yield from compared(check, resolve(value, pointer))
+        yield from compared(check, resolve(json.loads(data), pointer))
     except ValueError as error:
         raise NoValue(f"{path} is not JSON: {error}") from None
     except RecursionError:

@@ -151,8 +151,7 @@ def salvage(data: dict[str, Any], unread: Collection[str]) -> tuple[Task, list[E
     details = [detail for detail in errors_in(kept) if detail["loc"][0] not in unread]
     # First drop only the wrong part of a field, then the whole field if it is still wrong.
     for length in (2, 1):
-        wrong = [detail["loc"][:length] for detail in errors_in(STAND_INS | kept)]
-        kept = without(kept, wrong)
+        kept = without(kept, [detail["loc"][:length] for detail in errors_in(STAND_INS | kept)])
     unknown = {*unread, *data, *STAND_INS} - kept.keys()
     return Task.model_validate(STAND_INS | kept), details, unknown
 

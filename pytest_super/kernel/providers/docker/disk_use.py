@@ -69,8 +69,7 @@ def bytes_with_holes(api: APIClient, container: str) -> int:
     """The sizes of the files that a container has written. Its image is as large: the engine fills holes."""
     # docker-py's `inspect_container` cannot ask for the size.
     url = f"{api.base_url}/v{api.api_version}/containers/{container}/json"
-    found = api.get(url, params={"size": "1"}, timeout=api.timeout)
-    return int(found.json().get("SizeRw") or 0)
+    return int(api.get(url, params={"size": "1"}, timeout=api.timeout).json().get("SizeRw") or 0)
 
 
 def holes(api: APIClient, container: str) -> int:

@@ -27,8 +27,7 @@ def container_name(token: str) -> str:
 
 def deadline_of(container: dict[str, Any]) -> float:
     """The deadline in the name; infinite if a person has renamed the container."""
-    names = container["Names"] or [""]
-    deadline = NAME.fullmatch(names[0])
+    deadline = NAME.fullmatch((container["Names"] or [""])[0])
     return float(deadline[1]) if deadline else float("inf")
 
 
