@@ -89,9 +89,9 @@ def files_at(kernel: Kernel, path: str) -> dict[str, FileDigest]:
     return named(digests, path)
 
 
-def files_below_workdir(kernel: Kernel, seconds: float = COMPARE_SECONDS) -> Files | None:
+def files_below_workdir(kernel: Kernel) -> Files | None:
     """List the files; None if they are too many or too large. Raises SandboxLostError and OSError."""
-    digests = kernel.files.digests(kernel.workdir, seconds=seconds)
+    digests = kernel.files.digests(kernel.workdir, seconds=COMPARE_SECONDS)
     return named(digests, "") if digests.is_complete else None
 
 

@@ -221,13 +221,10 @@ class EndpointHandler(BaseHTTPRequestHandler):
             try:
                 return inbox.get(timeout=CHECK_SECONDS)
             except queue.Empty:
-                if self._has_left():
+                readable, _, _ = select.select([self.connection], [], [], 0)
+                # Peek, because the byte can be the beginning of the client's next request.
+                if readable and not self.connection.recv(1, socket.MSG_PEEK):
                     raise ClientGone from None
-
-    def _has_left(self) -> bool:
-        readable, _, _ = select.select([self.connection], [], [], 0)
-        # Peek, because the byte can be the beginning of the client's next request.
-        return bool(readable) and not self.connection.recv(1, socket.MSG_PEEK)
 
     def begin_answer(self, status: int, kind: str, size: int | None) -> None:
         """`size` is None for an answer that comes in chunks."""

@@ -142,15 +142,11 @@ def states_below(folder: str, deadline: float) -> dict[str, tuple[int, ...]]:
     for path in paths_below(folder):
         check_time(deadline)
         name = os.path.relpath(path, folder)
-        if not is_hidden(name):
+        if not name.startswith(".") and f"{os.sep}." not in name:
             with suppress(OSError):
                 status = os.lstat(path)
                 found[name] = (status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns)
     return found
-
-
-def is_hidden(name: str) -> bool:
-    return name.startswith(".") or f"{os.sep}." in name
 
 
 def told_content(path: str, read: Callable[[str], Any], largest: int, deadline: float) -> str:

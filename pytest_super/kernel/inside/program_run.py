@@ -41,8 +41,11 @@ class ProgramRun:
     def start(self, command: str, environment: dict[str, str], files: dict[str, str], folder: str) -> None:
         """Write `files`, then run `command` in a session of its own; report to the host if that fails."""
         try:
-            for path, text in files.items():
-                write(os.path.join(folder, path), text)
+            for name, text in files.items():
+                path = os.path.join(folder, name)
+                os.makedirs(os.path.dirname(path), exist_ok=True)
+                with open(path, "wb") as file:
+                    file.write(text.encode("utf-8", "replace"))
             self._pid = spawn(command, with_model_at_hand(environment), folder, self._end_of_program)
         except (OSError, ValueError) as error:
             self._is_over = True
@@ -109,12 +112,6 @@ class ProgramRun:
 
     def _tell(self, op: str, payload: bytes = b"", **fields: Any) -> None:
         self._outbox.put(frames.encode_control(op, payload, id=self._number, **fields))
-
-
-def write(path: str, text: str) -> None:
-    os.makedirs(os.path.dirname(path), exist_ok=True)
-    with open(path, "wb") as file:
-        file.write(text.encode("utf-8", "replace"))
 
 
 def spawn(command: str, environment: dict[str, str], folder: str, output: int) -> int:

@@ -100,7 +100,7 @@ def watch(
     """
     renewed = time.monotonic()
     left, cost = limit, 0.0
-    while not ended.wait(pause(left, cost)):
+    while not ended.wait(max(CHECK_SECONDS, min(left / FASTEST_BYTES, LONGEST_PAUSE), cost / COST_SHARE)):
         began = time.monotonic()
         with suppress(InfrastructureError):
             written = measure()
@@ -113,8 +113,3 @@ def watch(
                 renew()
                 renewed = began
         cost = time.monotonic() - began
-
-
-def pause(left: int, cost: float) -> float:
-    """Seconds until the next check, with `left` bytes up to the limit, after a check that took `cost`."""
-    return max(CHECK_SECONDS, min(left / FASTEST_BYTES, LONGEST_PAUSE), cost / COST_SHARE)
