@@ -71,6 +71,10 @@ def bare_name(definition: Definition) -> str:
     return plain_name(definition).rpartition(".")[2]
 
 
+def named(found: Sequence[Definition]) -> str:
+    return ", ".join(f"{one.name} (line {one.node.lineno})" for one in found)
+
+
 def find(source: PythonSource, name: str, among: Sequence[Definition]) -> Definition:
     """The function with a qualified name, or with a bare name that is unique. Raises SourceError."""
     found = (
@@ -81,7 +85,6 @@ def find(source: PythonSource, name: str, among: Sequence[Definition]) -> Defini
     if len(found) == 1:
         return found[0]
     if found:
-        candidates = ", ".join(f"{one.name} (line {one.node.lineno})" for one in found)
-        raise SourceError(f"{source.name}: `{name}` is not unique; it can be {candidates}")
+        raise SourceError(f"{source.name}: `{name}` is not unique; it can be {named(found)}")
     hint = did_you_mean(name, [one.name for one in among] + [bare_name(one) for one in among], most=3)
     raise SourceError(f"{source.name}: there is no function `{name}` in it{hint}")
