@@ -7,7 +7,7 @@ from typing import Literal, TypeAlias
 from pytest_super.functions.definitions import Definition, Function
 from pytest_super.functions.edits import Edit, as_ended, kept_line
 from pytest_super.functions.source import PythonSource, SourceError
-from pytest_super.functions.spans import Place, Region, indent_of, leading, parts_of
+from pytest_super.functions.spans import Region, indent_of, leading, parts_of
 
 Docstrings: TypeAlias = Literal["keep", "drop"] | Mapping[str, str]
 """What happens to the docstrings of masked functions; a mapping has the new ones by target."""
@@ -76,7 +76,10 @@ def body_edit(source: PythonSource, definition: Definition, docstring: str, stub
             kept_to = end
         else:
             # The header and the docstring share a line; the docstring gets one of its own.
-            docstring = text_between(source, begin, end)
+            lines = source.lines[begin.line - 1 : end.line]
+            lines[-1] = lines[-1][: end.column]
+            lines[0] = lines[0][begin.column :]
+            docstring = "".join(lines)
     if docstring not in {"keep", "drop"}:
         statements = [docstring, *statements]
     text = kept_line(source, kept_to) + block(source, definition, parts.indent, statements)
@@ -98,13 +101,6 @@ def region_edit(source: PythonSource, definition: Definition, region: Region, st
     # Unlike a body, a region may have nothing to return.
     statements = stub_lines(definition, stub) if stub == "raise" else ["pass"]
     return Edit(inside.start, region.end - 1, block(source, definition, indent, statements), statements)
-
-
-def text_between(source: PythonSource, begin: Place, end: Place) -> str:
-    lines = source.lines[begin.line - 1 : end.line]
-    lines[-1] = lines[-1][: end.column]
-    lines[0] = lines[0][begin.column :]
-    return "".join(lines)
 
 
 def quoted(source: PythonSource, definition: Definition, text: str) -> str:

@@ -113,22 +113,15 @@ def build_tasks(node: Node, path: Path) -> tuple[list[Task], list[Unreadable]]:
     tasks = [] if "id" in unknown else [task]
     # Without the solution, each reference to one of its cells would only be a further error.
     if data.get("subproblems") and "solution" not in unknown:
-        made, found = build_subproblems(task, data["subproblems"], unknown, node)
-        tasks, problems = tasks + made, problems + found
+        # Most files have no sub-problems, and loading this module takes time.
+        from pytest_super.tasks.subproblems import derived_tasks
+
+        made, broken = derived_tasks(task, data["subproblems"], unknown)
+        for index, one in made:
+            one._line = node_at(node, ("subproblems", index, "id")).start_mark.line + 1
+            tasks.append(one)
+        problems += [unreadable(node_at(node, place).start_mark, message) for place, message in broken]
     return tasks, problems
-
-
-def build_subproblems(
-    parent: Task, items: object, unknown: Collection[str], node: Node
-) -> tuple[list[Task], list[Unreadable]]:
-    # Most files have no sub-problems, and loading this module takes time.
-    from pytest_super.tasks.subproblems import derived_tasks
-
-    made, broken = derived_tasks(parent, items, unknown)
-    for index, task in made:
-        task._line = node_at(node, ("subproblems", index, "id")).start_mark.line + 1
-    problems = [unreadable(node_at(node, location).start_mark, message) for location, message in broken]
-    return [task for _, task in made], problems
 
 
 def validate(

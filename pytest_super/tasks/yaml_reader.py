@@ -125,16 +125,12 @@ def documents(text: str) -> Iterator[yaml.Node]:
     except yaml.MarkedYAMLError as error:
         said = ", ".join(part for part in (error.context, error.problem) if part)
         message = TOO_DEEP if said.endswith(PARSERS_DEPTH) else f"broken YAML: {said}"
-        raise unreadable(place_of(error), message) from None
+        is_unclosed = error.context_mark and (error.problem or "").startswith(UNCLOSED)
+        mark = error.context_mark if is_unclosed else error.problem_mark or error.context_mark
+        raise unreadable(mark, message) from None
     except yaml.reader.ReaderError as error:
         line, column = position(text, error.position, "\n")
         raise Unreadable(line, column, f"broken YAML: {error.reason}") from None
-
-
-def place_of(error: yaml.MarkedYAMLError) -> Any:
-    if error.context_mark and (error.problem or "").startswith(UNCLOSED):
-        return error.context_mark
-    return error.problem_mark or error.context_mark
 
 
 def position(text: AnyStr, index: int, newline: AnyStr) -> tuple[int, int]:
