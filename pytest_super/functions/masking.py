@@ -179,12 +179,7 @@ def masked_files(
     stub: Stub = "raise",
     nested: bool = False,
 ) -> dict[str, MaskedFile]:
-    """The files with masked functions by path; nothing is written.
-
-    `targets` are such as `path/to/file.py::Class.method`; see `mask_file` for the names and the rest. New
-    docstrings are by target. Raises SourceError for a target that cannot be masked, and SuperError for a path
-    that is not valid.
-    """
+    """The files with functions masked by `mask_file`, by path. Raises SourceError and SuperError."""
     return {
         path: mask_file(
             PythonSource.read(path, read(repository, path)),

@@ -139,11 +139,7 @@ def refuse_changed(
 
 
 def probed(name: str, data: bytes, probes: Mapping[str, str]) -> bytes:
-    """The file with a statement, one line, at the beginning of the bodies of some functions.
-
-    `probes` has the statement for each target; that of a region is at the beginning of its function. `name`
-    is the file's path, for messages. Raises SourceError.
-    """
+    """The file with the statement of each target at the beginning of its function. Raises SourceError."""
     source = PythonSource.read(name, data)
     known = definitions(source)
     statements: dict[str, list[str]] = {}

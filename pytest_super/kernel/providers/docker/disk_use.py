@@ -93,11 +93,7 @@ def watch(
     kill: Callable[[int], None],
     renew: Callable[[], None],
 ) -> None:
-    """Call `measure` (bytes written) every few seconds, `kill` when that is over `limit`, `renew` in time.
-
-    Returns after the kill, or soon after the event. Ignores an engine that does not answer, because the end
-    of the stream reports that.
-    """
+    """Call `measure` every few seconds, `kill` above `limit`, `renew` in time, until a kill or the event."""
     renewed = time.monotonic()
     left, cost = limit, 0.0
     while not ended.wait(max(CHECK_SECONDS, min(left / FASTEST_BYTES, LONGEST_PAUSE), cost / COST_SHARE)):

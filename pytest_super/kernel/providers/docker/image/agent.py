@@ -101,12 +101,7 @@ def build_with(
     network: str | None,
     print_line: Callable[[str], None],
 ) -> str:
-    """Build an image with the program on top of `base`, and print the engine's progress. Returns its name.
-
-    `recipe` is the folder of a Dockerfile, which takes `arguments` and copies `files`. Trials in the image
-    can be compared with those in `base`: the label of what tasks find installed is that of `base`.
-    Raises EngineError, and InfrastructureError when a step of the build fails.
-    """
+    """Build an image with the program on top of `base`, from the Dockerfile in `recipe`; returns its name."""
     tag = tag or name_with(base, program)
     files = {"Dockerfile": Path(__file__).parent / recipe / "Dockerfile", **files}
     given = {"BASE": base, "NAME": program.name, "VERSION": program.version, **arguments}
