@@ -98,6 +98,7 @@ def watch(
     left, cost = limit, 0.0
     while not ended.wait(max(CHECK_SECONDS, min(left / FASTEST_BYTES, LONGEST_PAUSE), cost / COST_SHARE)):
         began = time.monotonic()
+        # The end of the stream reports an engine that does not answer.
         with suppress(InfrastructureError):
             written = measure()
             left = limit - written
