@@ -22,10 +22,7 @@ class Additions:
     def __init__(
         self, ours: PythonSource, theirs: PythonSource, targets: Sequence[Function], lists: Lists
     ) -> None:
-        """`lists` has the expected bodies of the targets, and gets what else is expected.
-
-        Raises SourceError if the original cannot be compiled.
-        """
+        """`lists` has the targets' expected bodies, and gets what else is expected. Raises SourceError."""
         self.taken: list[str] = []
         """Names."""
         self.left_out: list[str] = []
@@ -54,10 +51,7 @@ class Additions:
             self._insert(own, place, statements, "")
 
     def _recognised(self, node: ast.stmt, own: Sequence[ast.stmt], at: int, outer: str) -> int | None:
-        """The place of the original's statement that this one is, as it was or changed. None for a new one.
-
-        `at` is where it is probably.
-        """
+        """The place, probably `at`, of the original's statement that this one is; None for a new one."""
         places: list[int] = [*range(at, len(own)), *range(at)]
         for place in places:
             if are_equal(own[place], node, self._lists):
@@ -97,8 +91,7 @@ class Additions:
                 self.left_out.append(called(node, outer))
         if methods:
             place, member = next((n, one) for n, one in enumerate(own.body) if self._has_target(one))
-            indent = leading(self._ours.lines[member.lineno - 1])
-            self._insert(own.body, place, methods, indent)
+            self._insert(own.body, place, methods, leading(self._ours.lines[member.lineno - 1]))
 
     def _definition(self, node: ast.stmt) -> ast.stmt | None:
         """The part of a new statement that is taken over."""
@@ -138,10 +131,7 @@ class Additions:
         if place == len(own) and not ours.lines[-1].endswith(("\r", "\n")):
             text = ours.line_end(own[0].lineno) + text
         self.edits.append(Edit(line, line - 1, text, ()))
-        self._expect(own, place, statements)
-
-    def _expect(self, own: list[ast.stmt], place: int, statements: Iterable[ast.stmt]) -> None:
-        (holder,) = (one for one in ast.walk(self._ours.tree) if getattr(one, "body", None) is own)
+        (holder,) = (one for one in ast.walk(ours.tree) if getattr(one, "body", None) is own)
         expected = self._lists.setdefault((id(holder), "body"), list(own))
         # Others can have been inserted before.
         at = expected.index(own[place]) if place < len(own) else len(expected)

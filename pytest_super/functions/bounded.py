@@ -39,11 +39,7 @@ READY = b"ready\n"
 
 
 def splice(name: str, original: bytes, changed: bytes, targets: Iterable[str]) -> Spliced:
-    """The same as `splicing.spliced`, for a changed file that nobody trusts.
-
-    Raises SourceError for whatever is wrong with it, also that it is too large or takes too long, and
-    InfrastructureError.
-    """
+    """As `splicing.spliced`, for an untrusted changed file. Raises SourceError and InfrastructureError."""
     refuse_too_large(name, len(original), len(changed))
     files = {"original": latin(original), "changed": latin(changed)}
     found = done(len(original), job="splice", name=name, targets=[*targets], **files)
@@ -85,10 +81,7 @@ def latin(data: bytes) -> str:
 
 
 def done(size: int, *, name: str, **job: Any) -> dict[str, Any]:
-    """What a process makes of a job; `size` is that of what is trusted.
-
-    Raises SourceError if it says or shows that the file cannot be read, and InfrastructureError.
-    """
+    """What a process makes of a job; `size` is what is trusted. Raises SourceError, InfrastructureError."""
     memory = MEMORY + size * MEMORY_OF_A_BYTE
     folder = str(Path(pytest_super.__file__).parent.parent)
     command = [sys.executable, "-I", "-S", "-c", PROGRAM, folder, str(memory), str(PROCESSOR_SECONDS)]

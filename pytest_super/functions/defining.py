@@ -122,10 +122,7 @@ def is_new(name: str, known: Collection[str]) -> bool:
 
 
 def global_names(source: PythonSource, without: Collection[Function]) -> set[str]:
-    """The names that a file uses globally outside of some functions' bodies.
-
-    Raises SourceError if the file cannot be compiled.
-    """
+    """The names that a file uses globally outside of some functions' bodies. Raises SourceError."""
     try:
         module = symtable.symtable(source.text, source.name, "exec")
     except SyntaxError as error:

@@ -90,7 +90,9 @@ def mask_file(
     found = [target_of(source, known, target, docstrings, stub) for target in dict.fromkeys(targets)]
     if nested:
         found = outermost(found)
-    refuse_overlaps(source, found)
+    for one, other in pairwise(sorted(found, key=lambda target: target.edit[:2])):
+        if other.edit.first <= one.edit.last:
+            raise SourceError(f"{source.name}: `{one.name}` and `{other.name}` overlap")
     masked = source.encode(applied(source, [one.edit for one in found]))
     check(source, masked, found)
     return MaskedFile(masked, [fact(source, one) for one in found])
@@ -121,12 +123,6 @@ def outermost(targets: Sequence[Target]) -> list[Target]:
         return inner != outer and outer.start <= inner.start and inner.stop <= outer.stop
 
     return [one for one in targets if not any(is_part(one, other) for other in targets)]
-
-
-def refuse_overlaps(source: PythonSource, targets: Iterable[Target]) -> None:
-    for one, other in pairwise(sorted(targets, key=lambda target: target.edit[:2])):
-        if other.edit.first <= one.edit.last:
-            raise SourceError(f"{source.name}: `{one.name}` and `{other.name}` overlap")
 
 
 def check(source: PythonSource, masked: bytes, targets: Sequence[Target]) -> None:
@@ -183,12 +179,7 @@ def masked_files(
     stub: Stub = "raise",
     nested: bool = False,
 ) -> dict[str, MaskedFile]:
-    """The files with masked functions by path; nothing is written.
-
-    `targets` are such as `path/to/file.py::Class.method`; see `mask_file` for the names and the rest. New
-    docstrings are by target. Raises SourceError for a target that cannot be masked, and SuperError for a path
-    that is not valid.
-    """
+    """The files with functions masked by `mask_file`, by path. Raises SourceError and SuperError."""
     return {
         path: mask_file(
             PythonSource.read(path, read(repository, path)),

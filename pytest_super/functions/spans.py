@@ -116,8 +116,7 @@ def header_end(source: PythonSource, node: Function) -> Place:
         parts.append(node.returns)
     line, column = max([begin_of(source, node), *(end_of(source, part) for part in parts)])
     while True:
-        text = source.lines[line - 1]
-        code = text[column:].partition("#")[0]
+        code = source.lines[line - 1][column:].partition("#")[0]
         if ":" in code:
             return Place(line, column + code.index(":") + 1)
         line, column = line + 1, 0
@@ -149,8 +148,7 @@ def leading(line: str) -> str:
 
 def indent_of(source: PythonSource, node: Function) -> str:
     """The indentation of the body, or what it would be if the body had a line of its own."""
-    header = source.lines[node.lineno - 1]
-    outer = leading(header)
+    outer = leading(source.lines[node.lineno - 1])
     line, column = begin_of(source, node.body[0])
     inner = source.lines[line - 1][:column]
     if not inner.strip() and inner.startswith(outer) and inner != outer:

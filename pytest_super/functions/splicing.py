@@ -82,14 +82,16 @@ def edit_of(
     lists: Lists,
 ) -> Edit:
     """Puts a target in place. `lists` gets the statements that are expected then."""
-    plain = plain_name(own)
     # Of equal names the changed file can have only the one that is meant.
-    other = next((one for one in others if one.name in (own.name, plain)), None)
+    other = next((one for one in others if one.name in (own.name, plain_name(own))), None)
     if other is None:
         raise SourceError(f"{theirs.name}: the function `{own.name}` is not there")
     region = target.partition("@")[2]
     if region:
-        return region_edit(ours, theirs, own, other, region, lists)
+        here, there = find_region(ours, own, region), find_region(theirs, other, region)
+        lines = theirs.lines[there.begin : there.end - 1]
+        expect_in_place(lists, own.node, here, inside_of(other.node, there))
+        return Edit(here.begin + 1, here.end - 1, with_ends(ours, own.node.lineno, lines), ())
     parts = parts_of_any(ours, own)
     lists[id(own.node), "body"] = [*own.node.body[: bool(parts.docstring)], *statements_of(other.node)]
     return new_body(ours, own, parts, body_lines(theirs, other, parts.indent))
@@ -100,15 +102,6 @@ def new_body(source: PythonSource, definition: Definition, parts: Parts, lines: 
     kept_to = parts.docstring[1] if parts.docstring else parts.colon
     text = kept_line(source, kept_to) + with_ends(source, definition.node.lineno, lines)
     return Edit(kept_to.line, parts.last_line, as_ended(source, parts.last_line, text), ())
-
-
-def region_edit(
-    ours: PythonSource, theirs: PythonSource, own: Definition, other: Definition, region: str, lists: Lists
-) -> Edit:
-    here, there = find_region(ours, own, region), find_region(theirs, other, region)
-    lines = theirs.lines[there.begin : there.end - 1]
-    expect_in_place(lists, own.node, here, inside_of(other.node, there))
-    return Edit(here.begin + 1, here.end - 1, with_ends(ours, own.node.lineno, lines), ())
 
 
 def body_lines(source: PythonSource, definition: Definition, indent: str) -> list[str]:
@@ -146,11 +139,7 @@ def refuse_changed(
 
 
 def probed(name: str, data: bytes, probes: Mapping[str, str]) -> bytes:
-    """The file with a statement, one line, at the beginning of the bodies of some functions.
-
-    `probes` has the statement for each target; that of a region is at the beginning of its function. `name`
-    is the file's path, for messages. Raises SourceError.
-    """
+    """The file with the statement of each target at the beginning of its function. Raises SourceError."""
     source = PythonSource.read(name, data)
     known = definitions(source)
     statements: dict[str, list[str]] = {}

@@ -7,7 +7,7 @@ from typing import Literal, TypeAlias
 from pytest_super.functions.definitions import Definition, Function
 from pytest_super.functions.edits import Edit, as_ended, kept_line
 from pytest_super.functions.source import PythonSource, SourceError
-from pytest_super.functions.spans import Place, Region, indent_of, leading, parts_of
+from pytest_super.functions.spans import Region, indent_of, leading, parts_of
 
 Docstrings: TypeAlias = Literal["keep", "drop"] | Mapping[str, str]
 """What happens to the docstrings of masked functions; a mapping has the new ones by target."""
@@ -20,7 +20,7 @@ def stub_lines(definition: Definition, stub: Stub) -> list[str]:
     """A stub is a generator or a coroutine if its function is one."""
     node = definition.node
     lines = [f'raise NotImplementedError("{MESSAGE}")' if stub == "raise" else returned(definition, stub)]
-    if is_generator(node):
+    if any(isinstance(one, ast.Yield | ast.YieldFrom) for one in own_nodes(node)):
         # Python allows no value here in an asynchronous generator.
         if stub != "raise" and isinstance(node, ast.AsyncFunctionDef):
             lines = ["return"]
@@ -46,10 +46,6 @@ def first_argument(definition: Definition) -> str | None:
         names = names[1:]
     others = [one.arg for one in (arguments.vararg, *arguments.kwonlyargs, arguments.kwarg) if one]
     return next(iter([*names, *others]), None)
-
-
-def is_generator(node: Function) -> bool:
-    return any(isinstance(one, ast.Yield | ast.YieldFrom) for one in own_nodes(node))
 
 
 def own_nodes(function: Function) -> Iterator[ast.AST]:
@@ -80,7 +76,10 @@ def body_edit(source: PythonSource, definition: Definition, docstring: str, stub
             kept_to = end
         else:
             # The header and the docstring share a line; the docstring gets one of its own.
-            docstring = text_between(source, begin, end)
+            lines = source.lines[begin.line - 1 : end.line]
+            lines[-1] = lines[-1][: end.column]
+            lines[0] = lines[0][begin.column :]
+            docstring = "".join(lines)
     if docstring not in {"keep", "drop"}:
         statements = [docstring, *statements]
     text = kept_line(source, kept_to) + block(source, definition, parts.indent, statements)
@@ -102,13 +101,6 @@ def region_edit(source: PythonSource, definition: Definition, region: Region, st
     # Unlike a body, a region may have nothing to return.
     statements = stub_lines(definition, stub) if stub == "raise" else ["pass"]
     return Edit(inside.start, region.end - 1, block(source, definition, indent, statements), statements)
-
-
-def text_between(source: PythonSource, begin: Place, end: Place) -> str:
-    lines = source.lines[begin.line - 1 : end.line]
-    lines[-1] = lines[-1][: end.column]
-    lines[0] = lines[0][begin.column :]
-    return "".join(lines)
 
 
 def quoted(source: PythonSource, definition: Definition, text: str) -> str:

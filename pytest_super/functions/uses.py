@@ -81,10 +81,7 @@ def names_in(node: ast.AST) -> set[str]:
 
 
 def side_effects(folder: Path, targets: Collection[str]) -> dict[str, list[str]]:
-    """Map targets to `self.x`, `parameter.x`, and `x` for a global; regions have none.
-
-    Raises SourceError for a target that is not there.
-    """
+    """Map targets to `self.x`, `parameter.x`, and `x` for a global; regions have none. Raises SourceError."""
     sources: dict[str, PythonSource] = {}
     read: Counter[str] = Counter()
     scripts = {target.partition(SEPARATOR)[0] for target in targets}
@@ -95,8 +92,7 @@ def side_effects(folder: Path, targets: Collection[str]) -> dict[str, list[str]]
     found: dict[str, list[str]] = {}
     for target in targets:
         file, _, name = target.partition(SEPARATOR)
-        is_region = "@" in name
-        node = None if is_region else find(sources[file], name, definitions(sources[file])).node
+        node = None if "@" in name else find(sources[file], name, definitions(sources[file])).node
         found[target] = read_elsewhere(node, read) if node else []
     return found
 

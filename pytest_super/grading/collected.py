@@ -47,10 +47,7 @@ class Collected:
 
 
 def paths_of(grade: Grade, base: str) -> list[str]:
-    """What the grader collects, relative to the working directory or absolute.
-
-    `base` is the folder of the provided repository, "" without one.
-    """
+    """What the grader collects. `base` is the folder of the provided repository, or an empty text."""
     if grade.collect == EVERYTHING:
         return [""]
     return [placed(path, base) for path in grade.collect or ()]
@@ -62,10 +59,7 @@ def placed(path: str, base: str) -> str:
 
 
 def collect(kernel: Kernel, paths: Iterable[str], archive: Path) -> Collected:
-    """Kill everything in the sandbox, and write the files at or below `paths` into `archive`.
-
-    Raises CollectionError, and InfrastructureError if the engine or the disk fails.
-    """
+    """Kill everything, and archive the files at `paths`. Raises CollectionError and InfrastructureError."""
     kernel.kill()
     try:
         files = {name: file for path in paths for name, file in files_at(kernel, path).items()}
@@ -95,9 +89,9 @@ def files_at(kernel: Kernel, path: str) -> dict[str, FileDigest]:
     return named(digests, path)
 
 
-def files_below_workdir(kernel: Kernel, seconds: float = COMPARE_SECONDS) -> Files | None:
+def files_below_workdir(kernel: Kernel) -> Files | None:
     """List the files; None if they are too many or too large. Raises SandboxLostError and OSError."""
-    digests = kernel.files.digests(kernel.workdir, seconds=seconds)
+    digests = kernel.files.digests(kernel.workdir, seconds=COMPARE_SECONDS)
     return named(digests, "") if digests.is_complete else None
 
 
@@ -121,10 +115,7 @@ def check_bounds(files: Files) -> None:
 
 
 def write_archive(kernel: Kernel, files: Files, archive: Path) -> None:
-    """One piece after the other, so that files of any size take little memory.
-
-    Raises CollectionError, SandboxLostError, and InfrastructureError if the disk fails.
-    """
+    """Piece by piece. Raises CollectionError, SandboxLostError, and InfrastructureError for a full disk."""
     # An archive of this name is complete, so that it can be graded again.
     incomplete = archive.with_suffix(".incomplete")
     with disk_errors(archive.parent):
@@ -213,19 +204,11 @@ def changed_elsewhere(collected: Collected, before: Files | None) -> list[str] |
     after = collected.others
     if after is None or before is None:
         return None
-    changed = (name for name in changed_paths(before, after) if name not in collected.files)
+    names = sorted({*after, *before}.difference(collected.files))
+    left = (name for name in names if IGNORED.isdisjoint(PurePosixPath(name).parts))
+    changed = (name for name in left if content(after, name) != content(before, name))
     return list(islice(changed, MOST_CHANGED))
-
-
-def changed_paths(before: Files, after: Files) -> Iterator[str]:
-    """The paths of files that were made, changed or removed, in order."""
-    names = (name for name in sorted({*after, *before}) if not is_ignored(name))
-    return (name for name in names if content(after, name) != content(before, name))
 
 
 def content(files: Files, path: str) -> tuple[int, str] | None:
     return (files[path].size, files[path].sha256) if path in files else None
-
-
-def is_ignored(path: str) -> bool:
-    return not IGNORED.isdisjoint(PurePosixPath(path).parts)

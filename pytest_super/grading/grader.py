@@ -5,7 +5,6 @@ import re
 import shlex
 import tarfile
 import tempfile
-from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
 from typing import Self
 
@@ -100,14 +99,12 @@ class Grader:
             # A command that did not end can still run.
             make_ready(kernel)
             self._put_hidden(kernel, command)
-            self._remove_results(kernel, command)
+            # What the agent or an earlier command has left is no result.
+            for check in command.result:
+                if check.file is not None:
+                    kernel.files.remove(inside(kernel, placed(check.file, self._base)))
             values += values_of(command, self._run(kernel, command), read)
         return values
-
-    def _remove_results(self, kernel: Kernel, command: GradedCommand) -> None:
-        """What the agent or an earlier command has left is no result."""
-        for path in result_paths(command):
-            kernel.files.remove(inside(kernel, placed(path, self._base)))
 
     def _run(self, kernel: Kernel, command: GradedCommand) -> CommandRun:
         budget = Budget(Limits(compute=command.timeout), tokens=1)
@@ -125,11 +122,6 @@ class Grader:
             problem = f"the grader's command printed more than {LONGEST_OUTPUT:,} characters"
         text = output.text()
         return CommandRun(exit_code=ran.exit_code, output=text, problem=problem, last_lines=last_lines(text))
-
-
-def result_paths(command: GradedCommand) -> Iterator[str]:
-    """The paths of the files that the command is to write, as the task states them."""
-    return (check.file for check in command.result if check.file is not None)
 
 
 def make_ready(kernel: Kernel) -> None:

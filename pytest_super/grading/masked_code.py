@@ -69,10 +69,7 @@ class PaperCode:
             yield copy
 
     def put(self, kernel: Kernel) -> None:
-        """Put the files in place with only the item's functions masked, and the paper, after the prefix.
-
-        Raises InfrastructureError.
-        """
+        """Put the paper and the masked files in place, after the prefix. Raises InfrastructureError."""
         with tempfile.TemporaryDirectory() as folder:
             archive = Path(folder) / "item.tar"
             with disk_errors(archive), tarfile.open(archive, "w") as tar:
@@ -106,10 +103,7 @@ class PaperCode:
         }
 
     def write_spliced(self, collected: Path, archive: Path) -> Splice:
-        """Write the original files with the bodies of the item's functions from the collected ones.
-
-        Raises SourceError for what the agent did wrong, and InfrastructureError.
-        """
+        """Write the originals with the collected bodies. Raises SourceError and InfrastructureError."""
         made = self._with_bodies(collected, [one.target for one in self.item.functions])
         with disk_errors(archive), tarfile.open(archive, "w") as tar:
             for path, found in made.items():
@@ -121,10 +115,7 @@ class PaperCode:
         )
 
     def with_bodies(self, collected: Path, targets: Iterable[str]) -> dict[str, bytes]:
-        """All files of the item by their paths inside, with the collected bodies of `targets`.
-
-        Raises as `write_spliced` does.
-        """
+        """The item's files by their paths inside, with collected bodies of `targets`. See `write_spliced`."""
         made = self._with_bodies(collected, targets)
         return {
             self._inside(path): made[path].data if path in made else (self.folder / path).read_bytes()

@@ -107,8 +107,7 @@ def json_values(check: Check, _run: CommandRun, read: Read) -> Iterator[GradedVa
     if sum(map(data.count, (b"[", b"{", b","))) > MOST_VALUES:
         raise NoValue(f"{path} has more than {MOST_VALUES:,} values")
     try:
-        value = json.loads(data)
-        yield from compared(check, resolve(value, pointer))
+        yield from compared(check, resolve(json.loads(data), pointer))
     except ValueError as error:
         raise NoValue(f"{path} is not JSON: {error}") from None
     except RecursionError:
@@ -132,7 +131,11 @@ def compared_number(check: Check, text: str) -> Iterator[GradedValue]:
     expected = check.expected
     if isinstance(expected, list) and len(expected) == 1:
         check = check.expecting(expected[0])
-    yield from compared(check, number_in(text))
+    try:
+        number = float(text.strip())
+    except ValueError:
+        raise NoValue(f"{short(text)!r} is not a number") from None
+    yield from compared(check, number)
 
 
 READERS: dict[str, Callable[[Check, CommandRun, Read], Iterator[GradedValue]]] = {
@@ -165,10 +168,7 @@ def resolve(value: Any, pointer: str) -> Any:
 
 
 def last_match(wanted: RegexValue, text: str, where: str, name: str | None = None) -> str:
-    """The group of the last match; if the pattern names its values, of the one with the name.
-
-    Raises NoValue.
-    """
+    """The group of the last match, or its value if the pattern names values: `name`. Raises NoValue."""
     try:
         if wanted.has_names:
             return last_named(wanted, text, where, str(name))
@@ -213,10 +213,3 @@ def matches(pattern: str, text: str) -> Iterator[re.Match[str]]:
         text, **({"timeout": REGEX_SECONDS} if is_limited else {})
     )
     return found
-
-
-def number_in(text: str) -> float:
-    try:
-        return float(text.strip())
-    except ValueError:
-        raise NoValue(f"{short(text)!r} is not a number") from None

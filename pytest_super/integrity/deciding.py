@@ -104,8 +104,7 @@ def deciding_files(kernel: Kernel, since: float) -> DecidingFiles | None:
 def chosen(paths: Iterable[str], workdir: str) -> list[str]:
     """Keep paths that decide something; in the working directory, the modules that Python looks for."""
     kinds = {path: kind for path in paths if (kind := kind_of(path))}
-    is_upgraded = list(kinds.values()).count("library") > UPGRADED
-    left_out = {"library"} if is_upgraded else set()
+    left_out = {"library"} if list(kinds.values()).count("library") > UPGRADED else set()
     return [
         path
         for path, kind in kinds.items()

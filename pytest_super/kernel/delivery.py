@@ -52,10 +52,7 @@ def bridge_source() -> str:
 
 @cache
 def bridge_program(*, with_kernel: bool = True) -> bytes:
-    """The bytes that the kernel's client sends before its first frame: the modules that STARTER reads.
-
-    The kernel starts first, or not until the bridge gets a frame with its launcher.
-    """
+    """The client's bytes before its first frame: the modules of STARTER, and a kernel's launcher or none."""
     modules = [(INSIDE / f"{name}.py").read_bytes() for name in (*FIRST[1:], *MODULES)]
     texts = [launcher() if with_kernel else b"", *modules]
     return b"".join(b"%d\n%s" % (len(text), text) for text in texts)

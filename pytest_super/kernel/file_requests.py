@@ -57,10 +57,7 @@ class FileChannel:
         lost: Callable[[], Exception],
         give_up: Callable[[str], None],
     ) -> None:
-        """`lost` makes the exception to raise when the sandbox is gone.
-
-        `give_up` ends a sandbox that does not answer for ANSWER_SECONDS; then `end` is called.
-        """
+        """`lost` makes the exception for a sandbox that is gone; `give_up` ends one that does not answer."""
         self._send_control = send_control
         self._lost = lost
         self._give_up = give_up
@@ -124,10 +121,7 @@ class FileChannel:
         return request
 
     def _next_piece(self, path: str) -> bytes | None:
-        """The next piece of the current answer; None at its end. Raises the OSError of a request that failed.
-
-        Raises the exception of `lost` when the sandbox is gone or was given up for not answering.
-        """
+        """The next piece of the current answer; None at its end. Raises OSError, and what `lost` makes."""
         answers = self._request.answers
         try:
             answer = answers.get(timeout=ANSWER_SECONDS)
@@ -142,11 +136,7 @@ class FileChannel:
             raise self._lost()
         op, fields, payload = answer
         if op == "failed":
-            raise failure(fields, path)
+            # As if it had been raised on the host.
+            number, message = fields["errno"], fields["message"]
+            raise OSError(f"{message}: {path!r}") if number is None else OSError(number, message, path)
         return None if op == "done" else payload
-
-
-def failure(fields: dict[str, Any], path: str) -> OSError:
-    """The sandbox's OSError, as if it had been raised on the host."""
-    number, message = fields["errno"], fields["message"]
-    return OSError(f"{message}: {path!r}") if number is None else OSError(number, message, path)

@@ -2,7 +2,7 @@
 
 import os
 import tarfile
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from types import SimpleNamespace
@@ -186,7 +186,10 @@ class SandboxFiles:
         """
         self.writes += 1
         with self._channel.sending("upload", path) as send:
-            write_archive(tree, send)
+            file: Any = SimpleNamespace(write=send)
+            with tarfile.open(fileobj=file, mode="w|", bufsize=CHUNK) as archive:
+                for name in sorted(os.listdir(tree)):
+                    archive.add(tree / name, arcname=name, filter=anonymous)
 
     def unpack(self, archive: Path, path: str) -> None:
         """Unpack a tar archive of the host's own making in the folder `path`, which is made if it is missing.
@@ -197,13 +200,6 @@ class SandboxFiles:
         with archive.open("rb") as file, self._channel.sending("upload", path) as send:
             while chunk := file.read(CHUNK):
                 send(chunk)
-
-
-def write_archive(tree: Path, send: Callable[[bytes], int]) -> None:
-    file: Any = SimpleNamespace(write=send)
-    with tarfile.open(fileobj=file, mode="w|", bufsize=CHUNK) as archive:
-        for name in sorted(os.listdir(tree)):
-            archive.add(tree / name, arcname=name, filter=anonymous)
 
 
 def anonymous(entry: tarfile.TarInfo) -> tarfile.TarInfo | None:

@@ -101,10 +101,7 @@ class HttpRequest:
 
 
 class HttpChannel:
-    """Answers requests of programs inside by a function, in threads.
-
-    The reader thread calls `receive` and `end`.
-    """
+    """Answers requests of programs inside, in threads. The reader thread calls `receive` and `end`."""
 
     def __init__(self, send_control: Callable[..., None], *, lost: Callable[[], Exception]) -> None:
         """`lost` makes the exception to raise when the sandbox is gone."""
@@ -120,12 +117,7 @@ class HttpChannel:
         self._listening: queue.Queue[dict[str, Any] | None] = queue.Queue(1)
 
     def listen(self, answer: Answer, headers: Sequence[str]) -> str:
-        """Answer each request by `answer`, in at most MAX_ANSWERING threads. Returns the base URL.
-
-        `headers` are the names of those that a request comes with, the same for each call of this.
-
-        Raises InfrastructureError, or the exception of `lost`.
-        """
+        """Answer requests, of which these `headers` pass, in threads; the base URL. Raises as `_open`."""
         self._answer = answer
         if not self._url:
             self._url = self._open(headers)

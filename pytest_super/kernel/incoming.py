@@ -82,10 +82,7 @@ class Incoming:
     def message(
         self, channel: int, parts: list[bytes], sign: Callable[[list[bytes]], bytes]
     ) -> Message | None:
-        """The message, with the fields of its schema; None if it is of no use.
-
-        `sign` makes the signature that the four parts of a message should have.
-        """
+        """The message, with the fields of its schema, if `sign` signs it so; None if it is of no use."""
         try:
             header, parent, _, content = signed_parts(parts, sign)
             kind = schema.HEADER(read_json(header))["msg_type"]
@@ -101,7 +98,14 @@ class Incoming:
             return Message(channel, cause, kind, schema.MESSAGES[channel][kind](read_json(content)))
         except Misfit as misfit:
             self.drop(kind)
-            return note(cause, kind, misfit) if kind in schema.OUTPUT else None
+            if kind not in schema.OUTPUT:
+                return None
+            note = {
+                "data": {"text/plain": f"[{kind} left out: {misfit}]"},
+                "metadata": None,
+                "transient": None,
+            }
+            return Message(frames.IOPUB, cause, "display_data", note)
 
 
 def control_parts(parts: list[bytes]) -> tuple[dict[str, Any], bytes]:
@@ -123,12 +127,6 @@ def signed_parts(parts: list[bytes], sign: Callable[[list[bytes]], bytes]) -> li
     if not hmac.compare_digest(signature, sign(body)):
         raise Misfit("not signed by the kernel")
     return body
-
-
-def note(parent: str, kind: str, misfit: Misfit) -> Message:
-    """What is shown in place of a message that does not fit."""
-    shown = {"text/plain": f"[{kind} left out: {misfit}]"}
-    return Message(frames.IOPUB, parent, "display_data", {"data": shown, "metadata": None, "transient": None})
 
 
 def file_answer(op: str, data: bytes) -> Any:

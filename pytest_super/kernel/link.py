@@ -31,10 +31,7 @@ OWN_SILENCE_SECONDS = 300.0
 
 
 class Connection:
-    """Sends from any thread. One thread of its own receives and calls the handlers.
-
-    A send blocks while the other side does not read; closing the stream ends it.
-    """
+    """Sends from any thread, until `close`. A thread of its own receives and calls the handlers."""
 
     def __init__(
         self,
@@ -242,16 +239,13 @@ class Link:
         if op in ("hello", "started"):
             self.has_bridge = True
             if fields["key"]:
-                self._open_session(fields["key"])
+                from jupyter_client.session import Session
+
+                # The stream is ours alone: nobody can replay a message, and remembering digests costs time.
+                self._session = Session(key=fields["key"].encode(), digest_history_size=0)
             self._events.on_start()
         elif op == "died":
             self._events.on_death(fields["why"])
         elif op in ("listening", "call"):
             self.http.receive(op, fields, payload)
         return True
-
-    def _open_session(self, key: str) -> None:
-        from jupyter_client.session import Session
-
-        # The stream is ours alone, so nobody can replay a message, and remembering digests costs time.
-        self._session = Session(key=key.encode(), digest_history_size=0)

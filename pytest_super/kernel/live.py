@@ -81,10 +81,7 @@ class LiveKernel:
             self._await_ready(seconds)
 
     def restart(self, seconds: float) -> None:
-        """Kill everything and start a new kernel if there was one; a running cell ends without a result.
-
-        When no kernel starts in `seconds`, the kernel counts as dead.
-        """
+        """Kill everything and restart the kernel, if any; one that does not start in time counts as dead."""
         if not self._has_kernel:
             self.link.kill()
             return
@@ -159,10 +156,7 @@ class LiveKernel:
         return self._cell is not None
 
     def run(self, code: str, listener: Listener | None) -> None:
-        """Request a cell. Output that arrived between cells becomes the beginning of its output.
-
-        Raises CellStateError while a cell runs.
-        """
+        """Request a cell; its output begins with what arrived between cells. Raises CellStateError."""
         with self._changed:
             if self._cell is not None:
                 raise CellStateError("a cell still runs: wait for it, interrupt it or restart the kernel")
@@ -220,8 +214,9 @@ class LiveKernel:
                 if left <= 0:
                     return cell.result(Outcome.TIMED_OUT, WENT_ON if cell.interrupts else "", self._clock())
                 self._changed.wait(min(left, PROBE_SECONDS))
-                if time.monotonic() - began > PROBE_SECONDS:
-                    self._follow(cell)
+                if time.monotonic() - began > PROBE_SECONDS and cell.probe is None:
+                    # When the kernel handles it, the cell is over.
+                    cell.probe = self._send_probe()
             self._forget(cell)
         self._listeners.raise_error()
         return cell.result(*self._outcome(cell, is_interrupt), self._clock())
@@ -240,11 +235,6 @@ class LiveKernel:
     def _send_probe(self) -> Probe:
         self._probe = Probe(self.link.request("kernel_info_request", {}))
         return self._probe
-
-    def _follow(self, cell: RunningCell) -> None:
-        """Send a probe after the cell's request: when the kernel handles it, the cell is over."""
-        if cell.probe is None:
-            cell.probe = self._send_probe()
 
     def _require_cell(self) -> RunningCell:
         if self._cell is None:

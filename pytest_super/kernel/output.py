@@ -90,7 +90,8 @@ class CellOutput:
         for mime in [mime for mime in data if mime != "text/plain"]:
             size = mime_size(mime, data[mime])
             if self._binary + size > BINARY:
-                leave_out(data, mime, "too large")
+                del data[mime]
+                data.setdefault("text/plain", f"[{mime} left out: too large]")
             else:
                 self._binary += size
         if output["output_type"] != "stream":
@@ -167,16 +168,8 @@ def stream_output(name: str, text: str) -> dict[str, Any]:
     return {"output_type": "stream", "name": name, "text": text}
 
 
-def leave_out(data: dict[str, Any], mime: str, why: str) -> None:
-    del data[mime]
-    data.setdefault("text/plain", f"[{mime} left out: {why}]")
-
-
 def merge(outputs: MutableSequence[dict[str, Any]], output: dict[str, Any], limit: int | None = None) -> bool:
-    """Append `output`, or add its text to a last output that is the same stream and shorter than `limit`.
-
-    Returns whether it was appended as a new output.
-    """
+    """Append `output`, or add its text to the same stream below `limit`. Whether it was appended."""
     last = outputs[-1] if outputs else {}
     same = output["output_type"] == "stream" == last.get("output_type") and last["name"] == output["name"]
     if same and (limit is None or len(last["text"]) < limit):

@@ -53,10 +53,7 @@ class ProgramChannel:
         self._send_control("program", json.dumps(given).encode(), id=self._number)
 
     def wait(self, seconds: float) -> CellResult:
-        """Wait for the end of the program, or return TIMED_OUT after `seconds`.
-
-        Raises EngineError when the sandbox is lost because its engine failed, and what the listener raised.
-        """
+        """Wait for the program's end, else TIMED_OUT. Raises EngineError, and what the listener raised."""
         with self._changed:
             program = self._program
             assert program is not None, "no program runs"

@@ -17,10 +17,7 @@ OWN_KINDS = frozenset(("clear_output", "error"))
 
 
 def execute_request(code: str, expression: str | None = None) -> dict[str, Any]:
-    """The content of a cell's execute_request.
-
-    `expression` is evaluated instead of `code`, and the kernel's history does not record it.
-    """
+    """The content of a cell's execute_request, or of one that only evaluates `expression`, unrecorded."""
     is_seen = expression is None
     return {
         # A model can write half of a surrogate pair, which cannot be encoded.

@@ -20,7 +20,6 @@ if TYPE_CHECKING:
 FIXED_ENVIRONMENT = {"TZ": "UTC", "PYTHONHASHSEED": "0", "LANG": "C.UTF-8", "LC_ALL": "C.UTF-8"}
 """Variables that every provider sets, whatever the machine or image says. Those of a task override them."""
 
-
 GIB = 2**30
 DEFAULT_MEMORY = 4 * GIB
 """Bytes that a sandbox can use if its task sets no limit: sixteen do not overload a shared machine."""

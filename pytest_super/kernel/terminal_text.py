@@ -99,7 +99,9 @@ class _Screen:
     def show(self, token: re.Match[str]) -> None:
         match token[0][0]:
             case "\n":
-                self._feed_line()
+                self._row, self._column = self._row + 1, 0
+                if self._row == len(self._rows):
+                    self._rows.append([])
             case "\r":
                 self._column = 0
             case "\b":
@@ -110,11 +112,6 @@ class _Screen:
                 self._control(token[2], int(number or 0))
             case _:
                 self._write(token[0])
-
-    def _feed_line(self) -> None:
-        self._row, self._column = self._row + 1, 0
-        if self._row == len(self._rows):
-            self._rows.append([])
 
     def _write(self, text: str) -> None:
         row, end = self._rows[self._row], self._column + len(text)

@@ -17,7 +17,6 @@ from pytest_super.platform.portable import Portable
 # The environment variable that marks every process of a local sandbox or of a program on the host.
 MARKER = "PYTEST_SUPER_SANDBOX"
 
-
 _host: Portable = Linux() if sys.platform == "linux" else Portable()
 
 

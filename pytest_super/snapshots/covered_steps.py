@@ -27,11 +27,8 @@ class Plan(NamedTuple):
 
 
 def plan_of(steps: Sequence[PreExecuted]) -> Plan | None:
-    """The first steps that are edits, shell cells, installer magics or cells tagged `files`; None if none is.
-
-    They end before the first Python cell, even one that could be run again, because it would see files that
-    later steps have changed.
-    """
+    """The first steps before any Python cell that is not tagged `files`; None if the first is one."""
+    # Not beyond a Python cell that could be run again: it would see files that later steps have changed.
     covered = list(takewhile(leaves_only_files, steps))
     settings = [line for step in covered for line in settings_of(step)]
     return Plan(len(covered), "\n".join(settings), any(step.files for step in covered)) if covered else None

@@ -67,15 +67,6 @@ def state_of(kernel: Kernel) -> State:
         raise InfrastructureError(f"the kernel does not report its state: {error}") from None
 
 
-def unsaved_change(before: State, after: State) -> str:
-    """What the steps have left that a snapshot cannot contain; "" if nothing."""
-    if before.processes != after.processes:
-        return "it leaves processes running"
-    if before.unsaved != after.unsaved:
-        return "it writes where no files are saved: /dev/shm, /etc/hosts, /etc/resolv.conf"
-    return ""
-
-
 class UnlikeError(InfrastructureError):
     """The kernel that starts from a snapshot differs from the kernel that ran the steps."""
 
@@ -190,8 +181,11 @@ class SavedPrefix(Prefix):
             return SnapshotRecord(useless=f"it would save only {seconds:.2f} s")
         assert self.before is not None
         after = state_of(kernel)
-        if useless := unsaved_change(self.before, after):
-            return SnapshotRecord(useless=useless)
+        if self.before.processes != after.processes:
+            return SnapshotRecord(useless="it leaves processes running")
+        if self.before.unsaved != after.unsaved:
+            where = "/dev/shm, /etc/hosts, /etc/resolv.conf"
+            return SnapshotRecord(useless=f"it writes where no files are saved: {where}")
         # A reader must never find a part of an archive under its real name.
         draft = self.path.with_suffix(f".{os.getpid()}.tar")
         try:

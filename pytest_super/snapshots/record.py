@@ -110,17 +110,14 @@ def lock(path: Path) -> Iterator[None]:
 def snapshot_name(task: Task, length: int, identity: str) -> str:
     """A name that is the same for the same first `length` steps on the same files in the same sandbox."""
     steps = [step.model_dump() for step in task.pre_execute[:length]]
-    return digest([FORMAT, identity, repository_of(task), masked_in(task), steps])
+    # What is masked while the prefix runs is the same for all items of a paper.
+    masked = [one.target for one in task.whole.functions] if isinstance(task, PaperItem) else []
+    return digest([FORMAT, identity, repository_of(task), masked, steps])
 
 
 def owner_name(task: Task) -> str:
     """A name that is the same for every version of a task. Each owner has at most one snapshot."""
     return digest([task._path, task.whole.id if isinstance(task, PaperItem) else task.id])
-
-
-def masked_in(task: Task) -> list[str]:
-    """The functions that are masked while the prefix runs: for all items of a paper the same."""
-    return [one.target for one in task.whole.functions] if isinstance(task, PaperItem) else []
 
 
 def repository_of(task: Task) -> Any:

@@ -32,14 +32,10 @@ def unpack(archive: Path, folder: Path) -> None:
         if archive.name.endswith(".zip"):
             _unpack_zip(archive, folder)
         else:
-            _unpack_tar(archive, folder)
+            with tarfile.open(archive) as opened:
+                opened.extractall(folder, filter=_only_inside)
     except BROKEN as error:
         raise InfrastructureError(f"{archive.name} cannot be unpacked: {error}") from None
-
-
-def _unpack_tar(archive: Path, folder: Path) -> None:
-    with tarfile.open(archive) as opened:
-        opened.extractall(folder, filter=_only_inside)
 
 
 def _only_inside(member: tarfile.TarInfo, folder: str) -> tarfile.TarInfo | None:

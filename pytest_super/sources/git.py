@@ -106,5 +106,4 @@ def _shown(arguments: tuple[str, ...]) -> str:
 def folder_name(url: str) -> str:
     """The name of the folder that a repository at this address gets."""
     last = posixpath.basename(re.split(r"[?#]", url)[0].rstrip("/").replace(":", "/")).removesuffix(".git")
-    name = re.sub(r"[^A-Za-z0-9_.-]", "_", last).lstrip(".-")
-    return name or "repository"
+    return re.sub(r"[^A-Za-z0-9_.-]", "_", last).lstrip(".-") or "repository"

@@ -53,7 +53,10 @@ class PipSettings:
 
 def read_pip_settings() -> PipSettings:
     """The settings of pip's files and environment variables, or only of the variables if pip is missing."""
-    values = _config_list() | _from_environment()
+    values = _config_list()
+    for name, value in os.environ.items():
+        if name.startswith("PIP_") and value:
+            values[name.removeprefix("PIP_").lower().replace("_", "-")] = value
     urls = [values.get("index-url") or DEFAULT_INDEX, *values.get("extra-index-url", "").split()]
     timeout = values.get("timeout") or values.get("default-timeout") or ""
     return PipSettings(
@@ -77,11 +80,6 @@ def _config_list() -> dict[str, str]:
     return {line[2]: str(ast.literal_eval(line[3])) for name in SECTIONS for line in lines if line[1] == name}
 
 
-def _from_environment() -> dict[str, str]:
-    given = {name: value for name, value in os.environ.items() if name.startswith("PIP_") and value}
-    return {name.removeprefix("PIP_").lower().replace("_", "-"): value for name, value in given.items()}
-
-
 @dataclass(frozen=True, kw_only=True, slots=True)
 class IndexFile:
     name: str
@@ -96,9 +94,8 @@ class Index:
     """A client of pip's configured indexes, and a context manager. Its methods raise InfrastructureError."""
 
     def __init__(self) -> None:
-        settings = read_pip_settings()
+        self._settings = settings = read_pip_settings()
         self.urls = settings.indexes
-        self._settings = settings
         self._session = _new_session(settings.proxy)
         netlocs = [urlsplit(url).netloc for url in settings.indexes]
         # Links on an index's pages have no credentials, and files on other hosts must not get any.
@@ -139,27 +136,21 @@ class Index:
         with _clear_errors(url), warnings.catch_warnings():
             # It is printed only for hosts that the user configured as trusted.
             warnings.filterwarnings("ignore", message="Unverified HTTPS request")
+            parts = urlsplit(url)
+            hosts = {parts.hostname, f"{parts.hostname}:{parts.port}"}
+            netloc = self._netlocs.get(parts.netloc, parts.netloc)
             response = self._session.get(
-                self._with_credentials(url),
+                urlunsplit(parts._replace(netloc=netloc)),
                 # As in pip: some servers declare a `.tar.gz` as compressed in transit; it would be unpacked.
                 headers={"Accept": accept, "Accept-Encoding": "identity"},
                 stream=True,
                 timeout=self._settings.timeout,
                 # Not set on the session: there, an environment variable of requests would override it.
-                verify=not self._is_trusted(url) and (self._settings.cert or True),
+                verify=hosts.isdisjoint(self._settings.trusted_hosts) and (self._settings.cert or True),
             )
             assert isinstance(response, requests.Response)
             with response:
                 yield response
-
-    def _is_trusted(self, url: str) -> bool:
-        parts = urlsplit(url)
-        return {parts.hostname, f"{parts.hostname}:{parts.port}"} & set(self._settings.trusted_hosts) != set()
-
-    def _with_credentials(self, url: str) -> str:
-        """The URL with the index's credentials if it is on an index's host."""
-        parts = urlsplit(url)
-        return urlunsplit(parts._replace(netloc=self._netlocs.get(parts.netloc, parts.netloc)))
 
 
 def parse_page(text: str, base: str) -> list[IndexFile]:

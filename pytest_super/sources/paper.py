@@ -15,10 +15,7 @@ REDACTED = "[redacted]"
 
 
 def paper_text(paper: PaperText, base: Path) -> str:
-    """What the agent reads. `base` is the folder of the task file.
-
-    Raises InfrastructureError if the file has no text, or a pattern of `redact` matches nothing.
-    """
+    """What the agent reads. Raises InfrastructureError for no text, or a `redact` that matches nothing."""
     file = base / paper.file
     text = pdf_text(file) if file.suffix == ".pdf" else plain_text(file)
     if not text.strip():

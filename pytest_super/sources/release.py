@@ -35,10 +35,7 @@ def fetch_release(project: str, version: str, sha256: str, *, cache: Path) -> Pa
 
 
 def find_release(index: Index, project: str, version: str, sha256: str) -> IndexFile:
-    """The source distribution with the digest, or else one with the right name and no declared digest.
-
-    Raises InfrastructureError when there is neither.
-    """
+    """The source distribution with the digest, or with none declared. Raises InfrastructureError."""
     files: list[IndexFile] = []
     errors: list[str] = []
     for url in index.urls:
@@ -51,7 +48,8 @@ def find_release(index: Index, project: str, version: str, sha256: str) -> Index
         if same := [file for file in files if file.sha256 == sha256 and file.name.endswith(SUFFIXES)]:
             return same[0]
     sources = [file for file in files if file.name.endswith(SUFFIXES)]
-    named = [file for file in sources if _stem(file.name) == normalized(f"{project}-{version}")]
+    wanted = normalized(f"{project}-{version}")
+    named = [file for file in sources if normalized(_without_suffix(file.name)) == wanted]
     if unchecked := [file for file in named if not file.sha256]:
         return unchecked[0]
     if errors:
@@ -62,10 +60,7 @@ def find_release(index: Index, project: str, version: str, sha256: str) -> Index
 
 
 def later_releases(project: str, version: str, most: int) -> list[tuple[str, IndexFile]]:
-    """The source distributions of the newest versions after this one, at most so many, newest first.
-
-    Withdrawn files are among them. Raises InfrastructureError.
-    """
+    """The `most` newest later source distributions, withdrawn ones too. Raises InfrastructureError."""
     with Index() as index:
         found = source_distributions(index, project)
     later = sorted((one for one in found if one > Version(version)), reverse=True)
@@ -89,10 +84,6 @@ def source_distributions(index: Index, project: str) -> dict[Version, IndexFile]
 
 def normalized(name: str) -> str:
     return re.sub(r"[-_.]+", "-", name).lower()
-
-
-def _stem(name: str) -> str:
-    return normalized(_without_suffix(name))
 
 
 def _without_suffix(name: str) -> str:

@@ -49,10 +49,7 @@ def is_item(paper: Task) -> Callable[[Places], bool]:
 
 
 def all_places(paper: Task, n: int) -> Iterator[Places]:
-    """Every combination of n functions that can be masked together.
-
-    Raises SuperError if they are too many.
-    """
+    """Every combination of n functions that can be masked together. Raises SuperError if too many."""
     if (count := comb(len(paper.functions), n)) > MOST_ITEMS:
         raise SuperError(
             f"{paper.id} has {count:,} combinations of {n} functions, more than {MOST_ITEMS:,}: "

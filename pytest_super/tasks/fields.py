@@ -64,10 +64,7 @@ def check_regex(pattern: str) -> str:
 
 
 def written_out(pattern: str) -> int:
-    """Count the least pieces of a valid pattern with the least count of each repetition written out.
-
-    That is how the package `regex` compiles it.
-    """
+    """Count the least pieces of a pattern with repetitions written out, as `regex` compiles it."""
     if _VERBOSE.search(pattern):
         # Blanks and comments hide what belongs together: all counts multiply.
         return len(pattern) * prod(max(int(count), 1) for count in _LEAST.findall(pattern))

@@ -113,22 +113,15 @@ def build_tasks(node: Node, path: Path) -> tuple[list[Task], list[Unreadable]]:
     tasks = [] if "id" in unknown else [task]
     # Without the solution, each reference to one of its cells would only be a further error.
     if data.get("subproblems") and "solution" not in unknown:
-        made, found = build_subproblems(task, data["subproblems"], unknown, node)
-        tasks, problems = tasks + made, problems + found
+        # Most files have no sub-problems, and loading this module takes time.
+        from pytest_super.tasks.subproblems import derived_tasks
+
+        made, broken = derived_tasks(task, data["subproblems"], unknown)
+        for index, one in made:
+            one._line = node_at(node, ("subproblems", index, "id")).start_mark.line + 1
+            tasks.append(one)
+        problems += [unreadable(node_at(node, place).start_mark, message) for place, message in broken]
     return tasks, problems
-
-
-def build_subproblems(
-    parent: Task, items: object, unknown: Collection[str], node: Node
-) -> tuple[list[Task], list[Unreadable]]:
-    # Most files have no sub-problems, and loading this module takes time.
-    from pytest_super.tasks.subproblems import derived_tasks
-
-    made, broken = derived_tasks(parent, items, unknown)
-    for index, task in made:
-        task._line = node_at(node, ("subproblems", index, "id")).start_mark.line + 1
-    problems = [unreadable(node_at(node, location).start_mark, message) for location, message in broken]
-    return [task for _, task in made], problems
 
 
 def validate(
@@ -151,8 +144,7 @@ def salvage(data: dict[str, Any], unread: Collection[str]) -> tuple[Task, list[E
     details = [detail for detail in errors_in(kept) if detail["loc"][0] not in unread]
     # First drop only the wrong part of a field, then the whole field if it is still wrong.
     for length in (2, 1):
-        wrong = [detail["loc"][:length] for detail in errors_in(STAND_INS | kept)]
-        kept = without(kept, wrong)
+        kept = without(kept, [detail["loc"][:length] for detail in errors_in(STAND_INS | kept)])
     unknown = {*unread, *data, *STAND_INS} - kept.keys()
     return Task.model_validate(STAND_INS | kept), details, unknown
 
@@ -177,7 +169,8 @@ def without(data: dict[str, Any], locations: Iterable[Location]) -> dict[str, An
 def explain(detail: ErrorDetails, root: Node) -> Unreadable:
     """A pydantic error as a sentence, at the place in the file that has to be changed."""
     location: Location = detail["loc"]
-    field = dotted(location)
+    parts = (f"[{part}]" if isinstance(part, int) else f".{part}" for part in location)
+    field = "".join(parts).removeprefix(".")
     if detail["type"] == "missing":
         return unreadable(node_at(root, location[:-1]).start_mark, f"`{field}` is missing")
     if detail["type"] == "extra_forbidden":
@@ -187,11 +180,6 @@ def explain(detail: ErrorDetails, root: Node) -> Unreadable:
 
     words = reason(detail)
     return unreadable(node_at(root, location).start_mark, f"`{field}` {words}" if field else words)
-
-
-def dotted(location: Location) -> str:
-    text = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in location)
-    return text.removeprefix(".")
 
 
 def nearest(location: Location) -> str:

@@ -1,10 +1,10 @@
 """The public part of a task, and what an agent is told about an item of a paper."""
 
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 
-from pytest_super.tasks.paper import Experiment, files_of, paper_name
+from pytest_super.tasks.paper import files_of, paper_name
 from pytest_super.tasks.task import Limits, Task
 
 
@@ -59,7 +59,7 @@ def public_part(task: Task, folder: str | None = None) -> PublicTask:
         id=task.id,
         set=task.set,
         category=task.category,
-        query=item_query(task, folder) if task.functions else task.query,
+        query="\n".join(query_lines(task, folder)) if task.functions else task.query,
         repository=repository,
         folder=folder,
         limits=task.limits,
@@ -85,15 +85,10 @@ def public_part(task: Task, folder: str | None = None) -> PublicTask:
     )
 
 
-def item_query(task: Task, folder: str | None) -> str:
-    """The paper's query, what is missing, and how it is graded.
-
-    `folder` is that of the repository in the working directory.
-    """
-    return "\n".join([task.query.rstrip(), "", *lines_of(task, folder)])
-
-
-def lines_of(task: Task, folder: str | None) -> Iterator[str]:
+def query_lines(task: Task, folder: str | None) -> Iterator[str]:
+    """The paper's query, what is missing in the repository's folder, and how it is graded."""
+    yield task.query.rstrip()
+    yield ""
     where = f"the folder `{folder}`" if folder else "the repository"
     yield f"In {where}, functions are missing: their bodies are replaced by stubs. Write these bodies:"
     for one in task.functions:
@@ -111,12 +106,8 @@ def lines_of(task: Task, folder: str | None) -> Iterator[str]:
     yield ""
     files = ", ".join(f"`{file}`" for file in files_of(task.functions))
     yield f"Your work is graded by running them again in a fresh copy, with only {files} from yours."
-    if report := report_form(task.experiments):
+    if reported := {one.name: list(one.reported) for one in task.experiments if one.reported}:
         yield "Submit the results that you get as JSON, each … replaced by a value:"
-        yield json.dumps(report, ensure_ascii=False)
-
-
-def report_form(experiments: Iterable[Experiment]) -> dict[str, object]:
-    """The shape of the agent's report: `{"experiment": "…"}`, or `{"experiment": {"value": "…"}}`."""
-    reported = {one.name: list(one.reported) for one in experiments if one.reported}
-    return {name: "…" if values == [""] else dict.fromkeys(values, "…") for name, values in reported.items()}
+        # `{"experiment": "…"}`, or `{"experiment": {"value": "…"}}`.
+        form = {name: "…" if own == [""] else dict.fromkeys(own, "…") for name, own in reported.items()}
+        yield json.dumps(form, ensure_ascii=False)

@@ -61,9 +61,13 @@ def reason(detail: ErrorDetails) -> str:
     if kind in SENTENCES:
         return SENTENCES[kind].format(**context, length=len(value) if isinstance(value, str | list) else 0)
     if kind == "string_pattern_mismatch":
-        return pattern_words(context["pattern"], value)
+        form = PATTERNS.get(context["pattern"], "does not have the right form")
+        return form if value else "should not be empty"
     if kind == "literal_error":
-        return literal_words(context["expected"], value)
+        # pydantic's list of the choices: 'a', 'b' or 'c'.
+        names: str = context["expected"].replace("'", "")
+        known = names.replace(" or ", ", ").split(", ")
+        return f"should be {names}" + (did_you_mean(value, known) if isinstance(value, str) else "")
     # A kind of error that no field has today.
     return detail["msg"].removeprefix("Input ")
 
@@ -75,14 +79,3 @@ def kind_of(value: object) -> str:
         return "true" if value else "false"
     names = {str: "text", int: "a number", float: "a number", list: "a list", dict: "a mapping"}
     return next((name for kind, name in names.items() if isinstance(value, kind)), "another kind of value")
-
-
-def pattern_words(pattern: str, value: str) -> str:
-    return PATTERNS.get(pattern, "does not have the right form") if value else "should not be empty"
-
-
-def literal_words(expected: str, value: object) -> str:
-    """`expected` is pydantic's list of the choices: 'a', 'b' or 'c'."""
-    names = expected.replace("'", "")
-    known = names.replace(" or ", ", ").split(", ")
-    return f"should be {names}" + (did_you_mean(value, known) if isinstance(value, str) else "")

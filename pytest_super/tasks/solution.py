@@ -15,10 +15,7 @@ if TYPE_CHECKING:
 
 
 def notebook_cells(path: Path) -> list[dict[str, Any]]:
-    """The cells of a notebook that are not empty, as nbformat defines them.
-
-    Raises TaskFileError, for a notebook without code cells, too.
-    """
+    """The cells that are not empty, as nbformat defines them. Raises TaskFileError if none has code."""
     try:
         cells = [cell for cell in read_cells(read_bytes(path)) if cell_source(cell).strip()]
     except OSError as error:
@@ -126,6 +123,8 @@ def cells_of(notebook: Path) -> list[SolutionCell]:
         if cell["cell_type"] != "code":
             note = cell_source(cell) if cell["cell_type"] == "markdown" else ""
             continue
+        outputs = cell.get("outputs") or []
+        has_failed = any(isinstance(one, dict) and one.get("output_type") == "error" for one in outputs)
         found.append(
             SolutionCell(
                 number=len(found) + 1,
@@ -133,16 +132,11 @@ def cells_of(notebook: Path) -> list[SolutionCell]:
                 id=cell["id"] if isinstance(cell.get("id"), str) else None,
                 tags=tags_of(cell),
                 note=note,
-                has_failed=has_error(cell),
+                has_failed=has_failed,
             )
         )
         note = ""
     return found
-
-
-def has_error(cell: dict[str, Any]) -> bool:
-    outputs = cell.get("outputs") or []
-    return any(isinstance(output, dict) and output.get("output_type") == "error" for output in outputs)
 
 
 def tags_of(cell: dict[str, Any]) -> tuple[str, ...]:

@@ -44,7 +44,6 @@ MAX_STEPS = 500
 # which the model is asked as often as for others.
 WALL_FACTOR, SHORTEST_WALL = 8, 7200.0
 
-
 SetName = Literal["expert", "masked", "auto", "functions"]
 Split = Literal["train", "dev", "test"]
 

@@ -76,10 +76,7 @@ def too_many_at_once(task: Task, _folder: Path) -> Broken:
 
 
 def broken_rules(task: Task, folder: Path, unknown: Collection[str] = ()) -> Broken:
-    """Location and message of each rule that `task` breaks. `folder` is the folder of its file.
-
-    Rules that need a field in `unknown` are skipped: these fields have errors of their own.
-    """
+    """Location and message of each rule that `task` breaks, but of none that needs a field in `unknown`."""
     for needed, rule in RULES:
         if not unknown or needed.isdisjoint(unknown):
             yield from rule(task, folder)

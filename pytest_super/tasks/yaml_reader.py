@@ -112,38 +112,25 @@ def read_text(path: Path) -> str:
 
 def documents(text: str) -> Iterator[yaml.Node]:
     """The nodes of the documents that are not empty. Raises Unreadable, for a bare tag `!` at the end."""
+    # The loader that counts makes loading a tenth slower. Two characters, as in `?,`, can make three nodes.
+    is_small = len(text) <= MAX_VALUES and sum(map(text.count, OPENERS)) <= UNCOUNTED_DEPTH
     try:
-        for node in yaml.compose_all(text, Loader=loader_for(text)):
+        for node in yaml.compose_all(text, Loader=Loader if is_small else BoundedLoader):
             if not is_empty(node):
                 yield node
-        refuse_bare_tag(text)
+        # The nodes lose a bare tag, and `! '5'` would become a number.
+        for token in yaml.scan(text, Loader=Loader) if MAYBE_BARE_TAG.search(text) else ():
+            if isinstance(token, yaml.TagToken) and token.value == (None, "!"):
+                raise unreadable(token.start_mark, unknown_tag("!"))
     except yaml.MarkedYAMLError as error:
         said = ", ".join(part for part in (error.context, error.problem) if part)
         message = TOO_DEEP if said.endswith(PARSERS_DEPTH) else f"broken YAML: {said}"
-        raise unreadable(place_of(error), message) from None
+        is_unclosed = error.context_mark and (error.problem or "").startswith(UNCLOSED)
+        mark = error.context_mark if is_unclosed else error.problem_mark or error.context_mark
+        raise unreadable(mark, message) from None
     except yaml.reader.ReaderError as error:
         line, column = position(text, error.position, "\n")
         raise Unreadable(line, column, f"broken YAML: {error.reason}") from None
-
-
-def refuse_bare_tag(text: str) -> None:
-    """Raises Unreadable for a bare tag `!`: the nodes lose it, and `! '5'` would become a number."""
-    for token in yaml.scan(text, Loader=Loader) if MAYBE_BARE_TAG.search(text) else ():
-        if isinstance(token, yaml.TagToken) and token.value == (None, "!"):
-            raise unreadable(token.start_mark, unknown_tag("!"))
-
-
-def loader_for(text: str) -> type[Loader]:
-    """The loader that counts is used only when needed: it makes loading a tenth slower."""
-    # Two characters, as in `?,`, can make three nodes.
-    is_small = len(text) <= MAX_VALUES and sum(map(text.count, OPENERS)) <= UNCOUNTED_DEPTH
-    return Loader if is_small else BoundedLoader
-
-
-def place_of(error: yaml.MarkedYAMLError) -> Any:
-    if error.context_mark and (error.problem or "").startswith(UNCLOSED):
-        return error.context_mark
-    return error.problem_mark or error.context_mark
 
 
 def position(text: AnyStr, index: int, newline: AnyStr) -> tuple[int, int]:

@@ -18,7 +18,6 @@ _PLAIN = re.compile(r"(?:[A-Za-z_]|/(?=\w))(?:[\w./+-]|:(?=/))*(?: (?:[\w./+-]|:
 # Including words that only YAML 1.1 reads as booleans.
 _WORDS = frozenset({"null", "true", "false", "yes", "no", "on", "off", "y", "n"})
 
-
 # Of lines with Flow mappings. Texts are never broken.
 WIDTH = 120
 

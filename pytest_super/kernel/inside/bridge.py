@@ -46,15 +46,14 @@ class Bridge:
         self._workdir = os.getcwd()
         self._number = 1
         self._input, output = claim_stdio()
-        wake_read, wake_write = os.pipe()
+        self._wake, wake_write = os.pipe()
         # `set_wakeup_fd` refuses a blocking descriptor, and the outbox must not block on a full pipe.
-        for descriptor in (wake_read, wake_write):
+        for descriptor in (self._wake, wake_write):
             os.set_blocking(descriptor, False)
         # Python writes to the wakeup descriptor only for signals with a handler. Without the byte, the end of
         # a child would be noticed up to a tick late. A full pipe needs no warning: it wakes us anyway.
         signal.signal(signal.SIGCHLD, lambda *_: None)
         signal.set_wakeup_fd(wake_write, warn_on_full_buffer=False)
-        self._wake = wake_read
         self._outbox = Outbox(output, wake_write)
         self._files = FileWork(self._outbox.put_when_room)
         self._observer = Observer(self._send_control, folder)
@@ -77,7 +76,7 @@ class Bridge:
             threading.Thread(target=work, daemon=True).start()
         key = "" if self._kernel is None else self._kernel.process.key
         self._send_control("hello", key=key, observes=self._observer.start())
-        while self._has_host():
+        while not self._outbox.is_closed and time.monotonic() - self._last_received < self._silence:
             self._handle_events()
 
     def _connected(self, kernel: processes.KernelProcess) -> KernelConnection:
@@ -90,9 +89,6 @@ class Bridge:
 
     def _send_control(self, op: str, **fields: Any) -> None:
         self._outbox.put(frames.encode_control(op, **fields))
-
-    def _has_host(self) -> bool:
-        return not self._outbox.is_closed and time.monotonic() - self._last_received < self._silence
 
     def _handle_events(self) -> None:
         """Wait for events and handle them all."""

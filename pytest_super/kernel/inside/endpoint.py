@@ -49,10 +49,7 @@ class Endpoint:
     """The server and the requests that the host has not answered yet."""
 
     def __init__(self, send: Callable[[bytes], None], secret: str, headers: list[str]) -> None:
-        """`send` sends a frame to the host and can block. The path of a request must begin with `secret`.
-
-        `headers` are the names of those that the host receives.
-        """
+        """`send` sends a frame and can block; paths begin with `secret`; the host gets these `headers`."""
         self.prefix = f"/{secret}/"
         self._send = send
         self._headers = headers
@@ -201,16 +198,13 @@ class EndpointHandler(BaseHTTPRequestHandler):
         try:
             self.begin_answer(status, "application/json", len(data))
             self.write_piece(data)
-            self._linger()
+            # Read the rest of the request: closing earlier would reset the connection and lose our answer.
+            self.connection.shutdown(socket.SHUT_WR)
+            left = MAX_REFUSED
+            while left > 0 and (piece := self.rfile.read1(PIECE)):
+                left -= len(piece)
         except OSError:
             return
-
-    def _linger(self) -> None:
-        """Read the rest of the request: closing earlier would reset the connection and lose our answer."""
-        self.connection.shutdown(socket.SHUT_WR)
-        left = MAX_REFUSED
-        while left > 0 and (piece := self.rfile.read1(PIECE)):
-            left -= len(piece)
 
     def some_headers(self, names: Iterable[str]) -> dict[str, str]:
         """Return the request's headers with these names, if it has them."""
@@ -227,13 +221,10 @@ class EndpointHandler(BaseHTTPRequestHandler):
             try:
                 return inbox.get(timeout=CHECK_SECONDS)
             except queue.Empty:
-                if self._has_left():
+                readable, _, _ = select.select([self.connection], [], [], 0)
+                # Peek, because the byte can be the beginning of the client's next request.
+                if readable and not self.connection.recv(1, socket.MSG_PEEK):
                     raise ClientGone from None
-
-    def _has_left(self) -> bool:
-        readable, _, _ = select.select([self.connection], [], [], 0)
-        # Peek, because the byte can be the beginning of the client's next request.
-        return bool(readable) and not self.connection.recv(1, socket.MSG_PEEK)
 
     def begin_answer(self, status: int, kind: str, size: int | None) -> None:
         """`size` is None for an answer that comes in chunks."""

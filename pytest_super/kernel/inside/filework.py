@@ -51,14 +51,11 @@ class FileWork:
                 getattr(self, "_" + job["op"])(job)
             except Exception as error:
                 # The thread must survive every job. The host raises the error.
-                self._fail(job, error)
+                number = getattr(error, "errno", None)
+                message = getattr(error, "strerror", None) or str(error) or type(error).__name__
+                self._send(encode_control("failed", id=job["id"], errno=number, message=message))
             else:
                 self._send(encode_control("done", id=job["id"]))
-
-    def _fail(self, job: dict[str, Any], error: Exception) -> None:
-        number = getattr(error, "errno", None)
-        message = getattr(error, "strerror", None) or str(error) or type(error).__name__
-        self._send(encode_control("failed", id=job["id"], errno=number, message=message))
 
     def _read(self, job: dict[str, Any]) -> None:
         room = job["limit"]

@@ -55,7 +55,10 @@ class KernelConnection:
         if self.process.stderr in ready:
             self.process.read_stderr()
         self._forward_output()
-        self._forward_replies()
+        while (parts := receive(self._shell)) is not None:
+            self._last_message = time.monotonic()
+            for frame in self._clipper.frames(frames.SHELL, parts):
+                self._outbox.put(frame)
         self._report_death()
 
     def stop(self) -> None:
@@ -90,12 +93,6 @@ class KernelConnection:
         self._shell.close()
         self._iopub.close()
         os.close(self.process.stderr)
-
-    def _forward_replies(self) -> None:
-        while (parts := receive(self._shell)) is not None:
-            self._last_message = time.monotonic()
-            for frame in self._clipper.frames(frames.SHELL, parts):
-                self._outbox.put(frame)
 
     def _forward_output(self) -> None:
         """Forward some of the kernel's output while the outbox has room."""

@@ -142,15 +142,11 @@ def states_below(folder: str, deadline: float) -> dict[str, tuple[int, ...]]:
     for path in paths_below(folder):
         check_time(deadline)
         name = os.path.relpath(path, folder)
-        if not is_hidden(name):
+        if not name.startswith(".") and f"{os.sep}." not in name:
             with suppress(OSError):
                 status = os.lstat(path)
                 found[name] = (status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns)
     return found
-
-
-def is_hidden(name: str) -> bool:
-    return name.startswith(".") or f"{os.sep}." in name
 
 
 def told_content(path: str, read: Callable[[str], Any], largest: int, deadline: float) -> str:
@@ -194,10 +190,7 @@ def digest(file: Any, deadline: float) -> str:
 
 
 def files_below(folder: str, hidden: bool) -> Iterator[str]:
-    """Relative paths of the regular files in a fixed order, without following links.
-
-    Raises OSError if `folder` cannot be read; unreadable folders below it are skipped.
-    """
+    """Relative paths of the regular files, in a fixed order. Raises OSError if `folder` cannot be read."""
     stack = [("", sorted_entries(folder))]
     while stack:
         prefix, entries = stack[-1]

@@ -127,8 +127,7 @@ class Observer:
                 self._attend(left)
             began = time.thread_time()
             self._sample()
-            cost = time.thread_time() - began
-            pause = min(cost / LARGEST_SHARE, LONGEST_PAUSE)
+            pause = min((time.thread_time() - began) / LARGEST_SHARE, LONGEST_PAUSE)
             due = max(due + PERIOD, time.monotonic() + pause)
 
     def _attend(self, seconds: float) -> None:

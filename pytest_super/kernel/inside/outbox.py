@@ -48,7 +48,9 @@ class Outbox:
         """Write frames until the host is gone. Runs in its own thread."""
         try:
             while True:
-                frame = self._take()
+                with self._changed:
+                    self._changed.wait_for(lambda: self._frames)
+                    frame = self._frames.popleft()
                 view = memoryview(frame)
                 while view:
                     view = view[os.write(self._descriptor, view) :]
@@ -56,11 +58,6 @@ class Outbox:
         except OSError:
             self.is_closed = True
             self._wake_up()
-
-    def _take(self) -> bytes:
-        with self._changed:
-            self._changed.wait_for(lambda: self._frames)
-            return self._frames.popleft()
 
     def _written(self, size: int) -> None:
         with self._changed:

@@ -39,13 +39,13 @@ class ProgramRun:
         os.set_blocking(self._pipe, False)
 
     def start(self, command: str, environment: dict[str, str], files: dict[str, str], folder: str) -> None:
-        """Write `files`, then run `command` in `folder`, in a session of its own and with empty input.
-
-        Reports to the host if that fails.
-        """
+        """Write `files`, then run `command` in a session of its own; report to the host if that fails."""
         try:
-            for path, text in files.items():
-                write(os.path.join(folder, path), text)
+            for name, text in files.items():
+                path = os.path.join(folder, name)
+                os.makedirs(os.path.dirname(path), exist_ok=True)
+                with open(path, "wb") as file:
+                    file.write(text.encode("utf-8", "replace"))
             self._pid = spawn(command, with_model_at_hand(environment), folder, self._end_of_program)
         except (OSError, ValueError) as error:
             self._is_over = True
@@ -73,7 +73,9 @@ class ProgramRun:
             self._tell("ended", status=self._status)
 
     def stop(self) -> None:
-        self._stop_polling()
+        """Read nothing more until `go_on`."""
+        if self._pipe in self._poller:
+            self._poller.unregister(self._pipe)
 
     def go_on(self) -> None:
         if not self._has_no_writers:
@@ -100,7 +102,7 @@ class ProgramRun:
         if not data:
             # Without writers it is always ready, so polling it would spin.
             self._has_no_writers = True
-            self._stop_polling()
+            self.stop()
             return False
         if self._status is not None:
             self._left -= len(data)
@@ -110,16 +112,6 @@ class ProgramRun:
 
     def _tell(self, op: str, payload: bytes = b"", **fields: Any) -> None:
         self._outbox.put(frames.encode_control(op, payload, id=self._number, **fields))
-
-    def _stop_polling(self) -> None:
-        if self._pipe in self._poller:
-            self._poller.unregister(self._pipe)
-
-
-def write(path: str, text: str) -> None:
-    os.makedirs(os.path.dirname(path), exist_ok=True)
-    with open(path, "wb") as file:
-        file.write(text.encode("utf-8", "replace"))
 
 
 def spawn(command: str, environment: dict[str, str], folder: str, output: int) -> int:

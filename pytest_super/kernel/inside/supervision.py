@@ -67,11 +67,7 @@ def request(option: int, value: Any) -> None:
 
 
 def supervise(folders: list[str]) -> None:
-    """Return in a new process, the bridge. This process waits for its end and ends with the same status.
-
-    Before that it kills what a bridge that was killed has left, and removes the folders. If a signal has
-    ended the bridge, the status is KILLED and the last line of standard error names the signal.
-    """
+    """Return in a new process, the bridge; this one waits for it, cleans up, and ends with its status."""
     # The bridge inherits it.
     refuse_tracers()
     bridge = os.fork()

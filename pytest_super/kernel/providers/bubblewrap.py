@@ -235,10 +235,7 @@ class BubblewrapSandbox:
         }
 
     def cause_of_death(self) -> str:
-        """How the bridge ended.
-
-        Raises EngineError if somebody outside has ended bwrap itself, and InfrastructureError for a default.
-        """
+        """How the bridge ended. Raises EngineError if bwrap was killed, InfrastructureError for a default."""
         if self._bridge is None:
             return "it was never started"
         if self._excess == OUT_OF_MEMORY and self.spec.memory is None:

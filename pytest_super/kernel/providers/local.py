@@ -59,10 +59,7 @@ class LocalSandbox:
         host: Mapping[str, str] = os.environ,
         run: str = "",
     ) -> None:
-        """`env` has the task's own variables, which override those of `host`.
-
-        The sandboxes of one `run` are forks of one process, where that is possible.
-        """
+        """`env` overrides the variables of `host`. Sandboxes of one `run` are forks of one process."""
         # Python heeds some variables only when it starts.
         self._run = run if can_fork() and not env else ""
         self.marker = secrets.token_hex(16)

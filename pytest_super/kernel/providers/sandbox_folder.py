@@ -28,10 +28,7 @@ class SandboxFolder:
         self.path = Path(tempfile.gettempdir()).resolve() / f"{PREFIX}{name or secrets.token_hex(6)}"
 
     def make(self, environment: Path | None = None, interpreter: Interpreter | None = None) -> None:
-        """Create the folder. `environment` is the path of `venv` inside, if it differs. Raises OSError.
-
-        `interpreter` is the one below `venv`, if it is not the running one.
-        """
+        """Create it, with the `interpreter` below `venv`, inside at `environment`. Raises OSError."""
         self.path.mkdir(0o700)
         # First, because a sweep only finds folders with an owner.
         (self.path / OWNER).write_text(owner_label())
@@ -40,10 +37,7 @@ class SandboxFolder:
         make_environment(self.path / "venv", environment, interpreter)
 
     def give(self, user: int) -> None:
-        """Make all of it but the folder itself another user's, who has a group of the same id. Root only.
-
-        Raises OSError.
-        """
+        """Make all in it another user's, with a group of the same id. Root only. Raises OSError."""
         for folder, folders, files in os.walk(self.path):
             for name in (*folders, *files):
                 os.chown(os.path.join(folder, name), user, user, follow_symlinks=False)

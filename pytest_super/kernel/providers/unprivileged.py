@@ -93,10 +93,7 @@ def first_closed(source: str) -> tuple[Path, Path] | None:
 
 
 def within_reach(options: Sequence[str], folder: Path) -> tuple[list[str], dict[Path, Path]]:
-    """The options of bwrap with sources that other users reach, and the mounts that this takes.
-
-    `folder` gets the mount points. The mounts are by their mount point.
-    """
+    """Options of bwrap with sources that others reach, and the mounts for it by mount point in `folder`."""
     changed, mounts = list(options), dict[Path, Path]()
     for place, option in enumerate(options, 1):
         if option not in BINDS or not os.path.exists(options[place]):

@@ -23,10 +23,7 @@ class Fork:
         folder: str,
         environment: Mapping[str, str],
     ) -> None:
-        """`command` is the code and its arguments. Raises OSError.
-
-        The fork gets SIGCONT when this process ends.
-        """
+        """`command` is code and arguments. The fork gets SIGCONT when this process ends. Raises OSError."""
         code, *arguments = command
         given = {
             "code": code,

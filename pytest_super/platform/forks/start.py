@@ -33,11 +33,7 @@ class ForkServer:
         environment: Mapping[str, str] | None = None,
         idle_seconds: float = 0.0,
     ) -> None:
-        """`preparation` is the code that imports what the forks need.
-
-        The process makes its `socket` in the folder, which it removes when it ends: with this object or this
-        process, or, if `idle_seconds` are given, after so many seconds without a fork. Raises OSError.
-        """
+        """`preparation` imports what forks need; the process removes `folder` at its end. Raises OSError."""
         self.socket = folder / "socket"
         with socket.socket(socket.AF_UNIX) as listener:
             listener.bind(str(self.socket))

@@ -18,11 +18,9 @@ TAIL = 8192
 
 
 class AttachedStream:
-    """A Stream over an attach connection, whose frames name the output that they carry.
+    """A Stream over an attach connection; the last TAIL bytes of standard error are in `stderr`."""
 
-    Only a person reads standard error: the last TAIL bytes are in `stderr`. Not by docker-py's `frames_iter`,
-    which polls and receives for every header of eight bytes.
-    """
+    # Not by docker-py's `frames_iter`, which polls and receives for every header of eight bytes.
 
     def __init__(self, connection: socket.socket, owner: Any) -> None:
         """`owner` also holds the connection and is closed with it."""

@@ -136,11 +136,7 @@ class EndReport:
 
 
 def describe(code: int | None, events: list[Event], last_words: str = "") -> str:
-    """Why the container ended, for a person: `out of memory`, `killed (exit code 137)`.
-
-    `last_words` is the end of its standard error. Raises EngineError if somebody ended it through the engine
-    (`docker kill`, `stop`, `rm -f`), which code inside cannot do.
-    """
+    """Why the container ended, for a person. Raises EngineError if somebody ended it through the engine."""
     if code is None:
         return "its main process closed the stream"
     recent = {event.action for event in events if events[-1].time - event.time < CAUSE_NANOSECONDS}

@@ -69,8 +69,7 @@ def bytes_with_holes(api: APIClient, container: str) -> int:
     """The sizes of the files that a container has written. Its image is as large: the engine fills holes."""
     # docker-py's `inspect_container` cannot ask for the size.
     url = f"{api.base_url}/v{api.api_version}/containers/{container}/json"
-    found = api.get(url, params={"size": "1"}, timeout=api.timeout)
-    return int(found.json().get("SizeRw") or 0)
+    return int(api.get(url, params={"size": "1"}, timeout=api.timeout).json().get("SizeRw") or 0)
 
 
 def holes(api: APIClient, container: str) -> int:
@@ -94,15 +93,12 @@ def watch(
     kill: Callable[[int], None],
     renew: Callable[[], None],
 ) -> None:
-    """Call `measure` (bytes written) every few seconds, `kill` when that is over `limit`, `renew` in time.
-
-    Returns after the kill, or soon after the event. Ignores an engine that does not answer, because the end
-    of the stream reports that.
-    """
+    """Call `measure` every few seconds, `kill` above `limit`, `renew` in time, until a kill or the event."""
     renewed = time.monotonic()
     left, cost = limit, 0.0
-    while not ended.wait(pause(left, cost)):
+    while not ended.wait(max(CHECK_SECONDS, min(left / FASTEST_BYTES, LONGEST_PAUSE), cost / COST_SHARE)):
         began = time.monotonic()
+        # The end of the stream reports an engine that does not answer.
         with suppress(InfrastructureError):
             written = measure()
             left = limit - written
@@ -114,8 +110,3 @@ def watch(
                 renew()
                 renewed = began
         cost = time.monotonic() - began
-
-
-def pause(left: int, cost: float) -> float:
-    """Seconds until the next check, with `left` bytes up to the limit, after a check that took `cost`."""
-    return max(CHECK_SECONDS, min(left / FASTEST_BYTES, LONGEST_PAUSE), cost / COST_SHARE)

@@ -27,8 +27,7 @@ def container_name(token: str) -> str:
 
 def deadline_of(container: dict[str, Any]) -> float:
     """The deadline in the name; infinite if a person has renamed the container."""
-    names = container["Names"] or [""]
-    deadline = NAME.fullmatch(names[0])
+    deadline = NAME.fullmatch((container["Names"] or [""])[0])
     return float(deadline[1]) if deadline else float("inf")
 
 
@@ -38,10 +37,7 @@ def is_abandoned(container: dict[str, Any], now: float) -> bool:
 
 
 def sweep() -> None:
-    """Remove our containers whose owner is dead; of owners on other hosts, those past their deadline.
-
-    The controller calls it at the start of a run. Raises EngineError when the engine does not answer.
-    """
+    """Remove containers of dead owners, and of other hosts past their deadline. Raises EngineError."""
     with engine_errors("list containers"):
         ours = connect().containers(all=True, filters={"label": f"{LABEL}=1"})
     for container in ours:

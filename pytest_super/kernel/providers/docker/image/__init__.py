@@ -114,14 +114,13 @@ def run_build(
     print_line: Callable[[str], None],
     **given: Any,
 ) -> None:
-    """Build an image and print the engine's progress. `given` has the context and the labels.
-
-    Raises EngineError, and InfrastructureError when a step of the build fails.
-    """
+    """Build an image and print the progress. Raises EngineError, and InfrastructureError if a step fails."""
+    # The engine keeps these build arguments out of the image.
+    proxies = {name: os.environ.get(name) or os.environ.get(name.lower()) for name in PROXIES}
     with engine_errors("build the image"):
         events = connect().build(
             tag=tag,
-            buildargs={**arguments, **proxies()},
+            buildargs={**arguments, **{name: value for name, value in proxies.items() if value}},
             network_mode=network,
             rm=True,
             forcerm=True,
@@ -136,10 +135,7 @@ def run_build(
 
 
 def software_of_image(name: str, image: Mapping[str, Any]) -> str:
-    """What tasks find installed in an image, as the engine describes it.
-
-    Equal wherever the same recipe was built or the same image was pulled.
-    """
+    """What tasks find installed in an image: equal for equal recipes, and for equal pulled images."""
     labels = image["Config"].get("Labels") or {}
     if labels.get(BUILT_AS) == name:
         return str(labels[BUILT])
@@ -156,12 +152,6 @@ def context(files: dict[str, bytes], ca_bundle: Path | None, pip_config: Path | 
         "pip.conf": read_file(pip_config) if pip_config else b"",
     }
     return io.BytesIO(tar_of({**files, **settings}))
-
-
-def proxies() -> dict[str, str]:
-    """The proxy settings of this process; the engine keeps these build arguments out of the image."""
-    given = {name: os.environ.get(name) or os.environ.get(name.lower()) for name in PROXIES}
-    return {name: value for name, value in given.items() if value}
 
 
 def progress_lines(progress: Iterable[dict[str, Any]]) -> Iterator[str]:

@@ -43,10 +43,7 @@ def name_with(image: str, program: ProgramInImage) -> str:
 
 
 def image_for(own: str | None, settings: SandboxSettings) -> str:
-    """The image of a task or, if it has none of its own, of the run; if needed the one that was built on top.
-
-    Raises InfrastructureError if neither has the agent's program, in a version that works and was asked for.
-    """
+    """The image of a task, else of the run, with the agent's program if any. Raises InfrastructureError."""
     image, program = own or settings.image or DEFAULT_IMAGE, settings.program
     if program is None:
         return image
@@ -64,14 +61,11 @@ def image_for(own: str | None, settings: SandboxSettings) -> str:
         return name
     if inspect(image) is None:
         raise missing_image(image, is_final=not own)
+    words = f"{program.name} {program.version}" if program.is_exact else f"the agent {program.name}"
     raise InfrastructureError(
-        f"neither the image {' nor '.join(places)} has {words_of(program)}: {how_to_build(image, program)}",
+        f"neither the image {' nor '.join(places)} has {words}: {how_to_build(image, program)}",
         is_final=not own,
     )
-
-
-def words_of(program: ProgramInImage) -> str:
-    return f"{program.name} {program.version}" if program.is_exact else f"the agent {program.name}"
 
 
 def how_to_build(image: str, program: ProgramInImage) -> str:
@@ -107,12 +101,7 @@ def build_with(
     network: str | None,
     print_line: Callable[[str], None],
 ) -> str:
-    """Build an image with the program on top of `base`, and print the engine's progress. Returns its name.
-
-    `recipe` is the folder of a Dockerfile, which takes `arguments` and copies `files`. Trials in the image
-    can be compared with those in `base`: the label of what tasks find installed is that of `base`.
-    Raises EngineError, and InfrastructureError when a step of the build fails.
-    """
+    """Build an image with the program on top of `base`, from the Dockerfile in `recipe`; returns its name."""
     tag = tag or name_with(base, program)
     files = {"Dockerfile": Path(__file__).parent / recipe / "Dockerfile", **files}
     given = {"BASE": base, "NAME": program.name, "VERSION": program.version, **arguments}

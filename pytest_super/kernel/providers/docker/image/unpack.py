@@ -28,13 +28,16 @@ print(json.dumps([os.path.realpath(sys.executable), library, site.getsitepackage
 
 
 def unpack(image: str, folder: Path) -> UnpackedImage:
-    """Write the files of the image. A folder that has them already is left as it is.
-
-    Raises EngineError, and InfrastructureError for a folder with anything else in it and for a full disk.
-    """
+    """Write the image's files, unless the folder has them. Raises EngineError and InfrastructureError."""
     facts = facts_of(image)
     if (folder / RECORD).exists():
-        return require(facts["Id"], image_in(str(folder)), folder)
+        found = image_in(str(folder))
+        # Trials that run can be using the other image.
+        if found.id != facts["Id"]:
+            raise InfrastructureError(
+                f"{folder} has the image {found}: name another folder, or remove this one"
+            )
+        return found
     part = None
     try:
         folder.parent.mkdir(parents=True, exist_ok=True)
@@ -50,13 +53,6 @@ def unpack(image: str, folder: Path) -> UnpackedImage:
         if part is not None:
             shutil.rmtree(part, ignore_errors=True)
     return written
-
-
-def require(id: str, found: UnpackedImage, folder: Path) -> UnpackedImage:
-    """Raises InfrastructureError for another image: trials that run can be using it."""
-    if found.id != id:
-        raise InfrastructureError(f"{folder} has the image {found}: name another folder, or remove this one")
-    return found
 
 
 def write(image: str, facts: dict[str, Any], folder: Path) -> UnpackedImage:
