@@ -33,7 +33,7 @@ class Family:
         parents = {pid: int(stat[processes.PARENT]) for pid, stat in stats.items()}
         family = processes.descendants(self._root, parents)
         # Of a process whose parent has just ended nothing is known yet: it is not among those below pid 0.
-        self._others = processes.descendants(0, dict.fromkeys(self._others, 0) | parents) - family
+        self._others = processes.descendants(0, {**dict.fromkeys(self._others, 0), **parents}) - family
         return {pid: stats[pid] for pid in family}
 
 

@@ -115,12 +115,10 @@ def run_build(
     **given: Any,
 ) -> None:
     """Build an image and print the progress. Raises EngineError, and InfrastructureError if a step fails."""
-    # The engine keeps these build arguments out of the image.
-    proxies = {name: os.environ.get(name) or os.environ.get(name.lower()) for name in PROXIES}
     with engine_errors("build the image"):
         events = connect().build(
             tag=tag,
-            buildargs={**arguments, **{name: value for name, value in proxies.items() if value}},
+            buildargs={**arguments, **proxies()},
             network_mode=network,
             rm=True,
             forcerm=True,
@@ -152,6 +150,12 @@ def context(files: dict[str, bytes], ca_bundle: Path | None, pip_config: Path | 
         "pip.conf": read_file(pip_config) if pip_config else b"",
     }
     return io.BytesIO(tar_of({**files, **settings}))
+
+
+def proxies() -> dict[str, str]:
+    """The proxy settings of this process; the engine keeps these build arguments out of the image."""
+    given = {name: os.environ.get(name) or os.environ.get(name.lower()) for name in PROXIES}
+    return {name: value for name, value in given.items() if value}
 
 
 def progress_lines(progress: Iterable[dict[str, Any]]) -> Iterator[str]:
