@@ -68,7 +68,7 @@ def run(arguments: Namespace) -> int:
 
         if len(arguments.paths) > 1:
             raise SuperError("--write needs the folder of one run")
-        # Before anything is scored, for a path that is no run.
+        # A path without a run is an error before anything is scored.
         read_facts(arguments.paths[0])
     trials, unread = read_trials(arguments.paths)
     tasks = tasks_and_answers(arguments.tasks, arguments.answers, {trial.result.id for trial in trials})

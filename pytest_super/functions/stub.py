@@ -92,7 +92,7 @@ def block(source: PythonSource, definition: Definition, indent: str, statements:
 
 
 def region_edit(source: PythonSource, definition: Definition, region: Region, stub: Stub) -> Edit:
-    """Replace the lines between the marks of a region. Raises SourceError if there is no code."""
+    """Replace the lines between the marks of a region. Raises SourceError if it has no code."""
     inside = range(region.begin + 1, region.end)
     code = [line for line in inside if (text := source.lines[line - 1].strip()) and text[0] != "#"]
     if not code:

@@ -99,7 +99,7 @@ class Grader:
             # A command that did not end can still run.
             make_ready(kernel)
             self._put_hidden(kernel, command)
-            # What the agent or an earlier command has left is no result.
+            # A file that the agent or an earlier command left behind does not count as a result.
             for check in command.result:
                 if check.file is not None:
                     kernel.files.remove(inside(kernel, placed(check.file, self._base)))

@@ -55,7 +55,7 @@ class AnswerLines:
         self.has_events = False
 
     def write(self, line: str) -> None:
-        """Does nothing when the client has left: its answer is booked all the same."""
+        """Ignores a client that has left. The cost of its answer still counts."""
         if not self._writer.is_closing():
             self._writer.write(line.encode())
 

@@ -116,7 +116,7 @@ class ScriptedProvider(ModelProvider):
         answer = answers[call - 1]
         if (error := answer.error) is not None:
             failure = classify(error.status, {error.code})
-            # There is no provider to ask a harmless question.
+            # A script has no provider that could be asked a harmless question.
             failure = Failure.REFUSED if failure is Failure.DENIED else failure
             raise ModelCallError(failure, f"scripted: {error.message}", is_final=True)
         return answer_from(answer, asked.chat, task, call)

@@ -101,7 +101,7 @@ def replaced(lines: Sequence[bytes], edit: LineEdit) -> list[bytes]:
 
 
 def line_end(lines: Sequence[bytes]) -> bytes:
-    """The line end of the first line; b"" if it has none or there are no lines."""
+    """The line end of the first line; b"" if it lacks one, or without lines."""
     if not lines or not lines[0].endswith(b"\n"):
         return b""
     return b"\r\n" if lines[0].endswith(b"\r\n") else b"\n"

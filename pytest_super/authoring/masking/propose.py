@@ -100,7 +100,7 @@ def recognised(cells: Sequence[SolutionCell], answer: int) -> Iterator[Block]:
 def start_of_goal(
     cells: Sequence[SolutionCell], answer: int, found: Sequence[tuple[str, str] | None]
 ) -> tuple[int, str]:
-    """From which cell on all cells lead to the answer, and why; `answer` if there is no such cell."""
+    """The cell from which on all cells lead to the answer, and why; `answer` without such a cell."""
     # A program that runs before something is prepared is a trial run.
     prepared = max((index for index, one in enumerate(found) if one and one[0] != "data"), default=-1)
     for index in reversed(range(prepared + 1, answer)):

@@ -214,7 +214,7 @@ def usage_of(known: dict[str, Any]) -> dict[str, Any]:
 
 
 def error_of(result: TrialResult) -> dict[str, str] | None:
-    """The infrastructure's failure. That of an agent is no error: its trial is scored."""
+    """The infrastructure's failure. An agent that fails is scored, so its failure is not an error."""
     if result.error is None:
         return None
     return {"message": result.error, "traceback": "", "traceback_ansi": ""}
