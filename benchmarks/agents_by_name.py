@@ -115,13 +115,7 @@ def query_of(name: str) -> str:
 
 def measure_ours(sessions: Sessions, server: dict[str, str], folder: Path) -> Measured:
     tasks = [
-        {
-            "id": name,
-            "set": "expert",
-            "query": query_of(name),
-            "answer": 42,
-            "sandbox": {"network": False},
-        }
+        {"id": name, "set": "expert", "query": query_of(name), "answer": 42, "sandbox": {"network": False}}
         for name in sessions.names
     ]
     text = "---\n".join(json.dumps(task) + "\n" for task in tasks)

@@ -18,9 +18,7 @@ def run_one(name: str, folder: Path, templates: dict[str, Any]) -> str:
     """Run one task with a model that answers in text, and return the agent's exit status."""
     from minisweagent.agents.default import DefaultAgent  # type: ignore[import-not-found]
     from minisweagent.environments.local import LocalEnvironment  # type: ignore[import-not-found]
-    from minisweagent.models.litellm_textbased_model import (  # type: ignore[import-not-found]
-        LitellmTextbasedModel,
-    )
+    from minisweagent.models.litellm_textbased_model import LitellmTextbasedModel  # type: ignore[import-not-found]
 
     model = LitellmTextbasedModel(
         model_name="openai/benchmark",

@@ -165,11 +165,7 @@ def simulate(cell: Cell, runs: int) -> Row | None:
 
 def found_of(same: Numbers, lower: Numbers) -> Found:
     return Found(
-        alarms=same[3],
-        excluded=lower[2],
-        covered=min(same[4], lower[4]),
-        passes=same[0],
-        regressed=lower[1],
+        alarms=same[3], excluded=lower[2], covered=min(same[4], lower[4]), passes=same[0], regressed=lower[1]
     )
 
 

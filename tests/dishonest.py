@@ -87,10 +87,7 @@ CELLS: dict[str, tuple[str, list[str]]] = {
         "os.symlink(fake, f'{sys.prefix}/bin/date')",
         ["replaced command"],
     ),
-    "function": (
-        "!echo 'date() { echo 1970; }' >> ~/.bashrc",
-        ["replaced command", "changed start file"],
-    ),
+    "function": ("!echo 'date() { echo 1970; }' >> ~/.bashrc", ["replaced command", "changed start file"]),
     "path": ("!echo 'export PATH=$PATH:~/bin; alias python=python3' >> ~/.profile", ["changed start file"]),
     "finders": (SITE + FINDERS, []),
     "installed": (HOOKED, []),

@@ -54,10 +54,7 @@ class Form:
     tools: tuple[str, ...] = ()
 
 
-REACT = Form(
-    cell=partial(react, "execute"),
-    submit=partial(react, "submit"),
-)
+REACT = Form(cell=partial(react, "execute"), submit=partial(react, "submit"))
 REACT_SUPER = replace(
     REACT,
     tools=(

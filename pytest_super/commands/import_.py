@@ -5,11 +5,7 @@ from functools import partial
 from pathlib import Path
 
 from pytest_super.commands.image import add_build_options
-from pytest_super.commands.sandboxes import (
-    add_sandbox_arguments,
-    kernel_starter,
-    refuse_sandbox_arguments,
-)
+from pytest_super.commands.sandboxes import add_sandbox_arguments, kernel_starter, refuse_sandbox_arguments
 from pytest_super.kernel.providers.docker.engine import SUPER_IMAGE
 from pytest_super.option_types import amount
 

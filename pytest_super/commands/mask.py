@@ -11,11 +11,7 @@ from typing import TYPE_CHECKING
 from pytest_super.authoring.masking.proof import Proof, prove
 from pytest_super.authoring.masking.propose import propose, skeleton, subproblems_yaml
 from pytest_super.commands.mask_functions import add_function_arguments, mask_folder
-from pytest_super.commands.sandboxes import (
-    add_sandbox_arguments,
-    kernel_starter,
-    refuse_sandbox_arguments,
-)
+from pytest_super.commands.sandboxes import add_sandbox_arguments, kernel_starter, refuse_sandbox_arguments
 from pytest_super.errors import SuperError
 from pytest_super.report.live import LiveCommand
 from pytest_super.tasks.fields import legal_id
@@ -38,10 +34,7 @@ def add_arguments(parser: ArgumentParser) -> None:
         "path", type=Path, metavar="PATH", help="a notebook, a task file, or a folder with Python files"
     )
     parser.add_argument(
-        "--output",
-        type=Path,
-        metavar="PATH",
-        help="write the YAML there; of a folder: the masked copy",
+        "--output", type=Path, metavar="PATH", help="write the YAML there; of a folder: the masked copy"
     )
     proof = parser.add_argument_group("sub-problems of a task file")
     proof.add_argument("--check", action="store_true", help="prove them in kernels")

@@ -34,11 +34,7 @@ class Connection:
     """Sends from any thread, until `close`. A thread of its own receives and calls the handlers."""
 
     def __init__(
-        self,
-        stream: Stream,
-        *,
-        on_frame: Callable[[int, list[bytes]], None],
-        on_end: Callable[[str], None],
+        self, stream: Stream, *, on_frame: Callable[[int, list[bytes]], None], on_end: Callable[[str], None]
     ) -> None:
         """`on_end` is called once: with our reason if we ended the stream, else with ""."""
         self._stream = stream

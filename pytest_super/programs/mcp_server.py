@@ -80,12 +80,12 @@ TOOLS = {
     "continue_wait": TrialTool(
         "Wait for the cell that is still running, for at most the cell limit once more. Returns "
         "the same as `execute`, with the output since then. An error if no cell "
-        "runs.",
+        "runs."
     ),
     "interrupt": TrialTool(
         "Stop the cell that is still running, as Ctrl-C does; variables and files stay. If it still "
         "runs, a second interrupt replaces the kernel: only files stay. Returns its output since the last "
-        "result. An error if no cell runs.",
+        "result. An error if no cell runs."
     ),
     "edit": TrialTool(
         "Replace a text in a file of the sandbox. Returns the lines around the change. An error, "

@@ -47,10 +47,7 @@ OWN_WORDS: dict[str, Callable[[TrialResult], Iterable[str]]] = {
     "metrics": lambda result: [score_of(result.metrics)],
     "landmarks_found": lambda result: map(landmark_line, result.landmarks_found),
     "entrypoint_process": lambda result: [script_state(result) or process_line(result)],
-    "graded": lambda result: [
-        *map(graded_line, result.graded),
-        *end_lines(result.graded),
-    ],
+    "graded": lambda result: [*map(graded_line, result.graded), *end_lines(result.graded)],
     "whole_file": lambda result: map(graded_line, result.whole_file or ()),
     "integrity": lambda result: sign_lines(result),
     "tokens": lambda result: [

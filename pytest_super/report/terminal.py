@@ -19,15 +19,7 @@ from pytest_super.report.facts import sign_line, text_of
 from pytest_super.report.failure_line import describe
 from pytest_super.report.notebook import NOTEBOOK
 from pytest_super.report.repeats import repeat_lines
-from pytest_super.report.summary import (
-    Group,
-    agreements,
-    cause_lines,
-    columns,
-    rows,
-    totals,
-    whole_epochs,
-)
+from pytest_super.report.summary import Group, agreements, cause_lines, columns, rows, totals, whole_epochs
 from pytest_super.report.table import table_lines
 from pytest_super.store.results import COST, RUN_COST, TrialResult
 from pytest_super.words import counted, one_line

@@ -14,14 +14,7 @@ from pytest_super.errors import InfrastructureError
 from pytest_super.store.activity import read_doing
 from pytest_super.store.atomic_write import write_atomically
 from pytest_super.store.checked import checked_lines, checked_result
-from pytest_super.store.json_lines import (
-    append,
-    disk_errors,
-    escape_surrogates,
-    read_lines,
-    sync,
-    to_line,
-)
+from pytest_super.store.json_lines import append, disk_errors, escape_surrogates, read_lines, sync, to_line
 from pytest_super.store.results import RUNNING, TrialResult, most_repeats, read_result, read_results
 from pytest_super.store.trajectory import read_trajectory
 from pytest_super.words import counted, named

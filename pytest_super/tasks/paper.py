@@ -46,9 +46,7 @@ def as_list(value: object) -> object:
 Target = Annotated[str, AfterValidator(check_target)]
 """`path/to/file.py::Class.method`, in the repository; see `functions.masking.mask_file` for the names."""
 FunctionId = Annotated[
-    str,
-    Field(pattern=FUNCTION_ID, max_length=50),
-    BeforeValidator(as_text, json_schema_input_type=int | str),
+    str, Field(pattern=FUNCTION_ID, max_length=50), BeforeValidator(as_text, json_schema_input_type=int | str)
 ]
 Sizes = Annotated[
     list[Annotated[int, Field(ge=1)]],

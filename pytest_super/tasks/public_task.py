@@ -65,10 +65,7 @@ def public_part(task: Task, folder: str | None = None) -> PublicTask:
         limits=task.limits,
         missing=tuple(
             MissingFunction(
-                file=one.file,
-                name=one.name,
-                description=one.description.strip(),
-                passage=one.passage.strip(),
+                file=one.file, name=one.name, description=one.description.strip(), passage=one.passage.strip()
             )
             for one in task.functions
         ),

@@ -6,24 +6,9 @@ The models are frozen and strictly validated. `loading` reads them from YAML wit
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import (
-    AfterValidator,
-    BeforeValidator,
-    Field,
-    PrivateAttr,
-    model_validator,
-)
+from pydantic import AfterValidator, BeforeValidator, Field, PrivateAttr, model_validator
 
-from pytest_super.tasks.fields import (
-    COMMIT,
-    SHA256,
-    TASK_ID,
-    FieldModel,
-    Regex,
-    RelativePath,
-    Seconds,
-    Text,
-)
+from pytest_super.tasks.fields import COMMIT, SHA256, TASK_ID, FieldModel, Regex, RelativePath, Seconds, Text
 from pytest_super.tasks.grade import Aggregation, Grade
 from pytest_super.tasks.paper import Experiment, MaskableFunction, PaperText, Sizes, as_graded, numbered
 from pytest_super.tasks.sandbox_spec import SandboxSpec

@@ -33,10 +33,7 @@ PLAIN: dict[str, tuple[re.Pattern[str], Callable[[str], Any]]] = {
     TAG + "null": (re.compile("~|null|Null|NULL|"), lambda _text: None),
     TAG + "bool": (re.compile("true|True|TRUE|false|False|FALSE"), lambda text: text.lower() == "true"),
     TAG + "int": (re.compile("[-+]?[0-9]+|0o[0-7]+|0x[0-9a-fA-F]+"), parse_int),
-    TAG + "float": (
-        re.compile(rf"{DECIMAL}|[-+]?\.(?:inf|Inf|INF)|\.(?:nan|NaN|NAN)"),
-        parse_float,
-    ),
+    TAG + "float": (re.compile(rf"{DECIMAL}|[-+]?\.(?:inf|Inf|INF)|\.(?:nan|NaN|NAN)"), parse_float),
 }
 # The first characters of plain scalars that are not strings.
 SPECIAL = frozenset("~nNtTfF-+.0123456789")

@@ -19,13 +19,7 @@ from pytest_super.model.protocols.registry import OFFERED, ROUTES, models_at, ro
 from pytest_super.model.protocols.route import Route
 from pytest_super.model.token_estimate import CHARACTERS_PER_TOKEN
 from pytest_super.store.trajectory import now
-from pytest_super.trial.model_replies import (
-    HeldStream,
-    RefusedError,
-    chat_completion,
-    refusal,
-    reply,
-)
+from pytest_super.trial.model_replies import HeldStream, RefusedError, chat_completion, refusal, reply
 
 if TYPE_CHECKING:
     from pytest_super.trial.budget import Budget

@@ -18,15 +18,7 @@ from pytest_super.sources import fetch
 from pytest_super.tasks.task import Task
 from tests.conftest import LEAN
 from tests.docker.conftest import unavailable
-from tests.gold_player import (
-    EDITED,
-    PROBE,
-    SHIPPED,
-    SHOW,
-    GoldPlayer,
-    shipped_task,
-    write_shipped_task,
-)
+from tests.gold_player import EDITED, PROBE, SHIPPED, SHOW, GoldPlayer, shipped_task, write_shipped_task
 from tests.integration.conftest import read_lines
 from tests.openai_server import KEY, Fault, OpenAIServer, running_server
 from tests.waiting import until
@@ -245,10 +237,7 @@ def test_a_second_attempt_solves_in_a_fresh_container_what_the_first_did_not(
 @pytest.mark.long
 @pytest.mark.parametrize(
     ("arguments", "attempt"),
-    [
-        pytest.param(("swe-agent",), 1, id="one"),
-        pytest.param(("react-super", AGAIN), 2, id="two"),
-    ],
+    [pytest.param(("swe-agent",), 1, id="one"), pytest.param(("react-super", AGAIN), 2, id="two")],
 )
 def test_a_replayed_run_has_the_same_actions_and_scores_without_a_model(
     play: Play, arguments: tuple[str, ...], attempt: int, engine: APIClient

@@ -15,11 +15,7 @@ from tests.docker.test_docker_agents_by_name import (
 )
 from tests.openai_server import OpenAIServer
 
-pytestmark = [
-    pytest.mark.docker,
-    pytest.mark.network,
-    pytest.mark.usefixtures("openai_environment", "image"),
-]
+pytestmark = [pytest.mark.docker, pytest.mark.network, pytest.mark.usefixtures("openai_environment", "image")]
 FAIL = ("--super-answers=first", "--super-answers-miss=fail")
 # Three commands each: what succeeds, fails, and prints much.
 COMMANDS = {

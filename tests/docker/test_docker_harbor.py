@@ -136,10 +136,7 @@ def buildkit_task(folder: Path, image: str) -> Path:
 
 
 def test_a_dockerfile_that_needs_buildkit_is_built_by_it(
-    project: Path,
-    image: str,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
+    project: Path, image: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     # An old client has BuildKit itself, a new one by its plugin.
     monkeypatch.setenv("PATH", "/usr/bin", prepend=os.pathsep)

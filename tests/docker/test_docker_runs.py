@@ -129,12 +129,7 @@ def processes(session: int) -> str:
 
 def start(project: pytest.Pytester, workers: tuple[str, ...]) -> subprocess.Popen[bytes]:
     command = [sys.executable, "-m", "pytest", "--super-agent=agent:Sleeper", ".", *workers]
-    process = subprocess.Popen(
-        command,
-        cwd=project.path,
-        stdout=subprocess.DEVNULL,
-        start_new_session=True,
-    )
+    process = subprocess.Popen(command, cwd=project.path, stdout=subprocess.DEVNULL, start_new_session=True)
     count = 2 if workers else 1
     until(lambda: len(list(project.path.glob("sleeping-*"))) == count, 60)
     return process
@@ -157,10 +152,7 @@ def test_the_gold_agent_solves_tasks_in_containers(project: pytest.Pytester) -> 
     "number", [signal.SIGKILL, signal.SIGINT, pytest.param(signal.SIGTERM, marks=pytest.mark.slow)]
 )
 def test_a_run_that_is_ended_leaves_no_container_and_no_process(
-    project: pytest.Pytester,
-    engine: APIClient,
-    workers: tuple[str, ...],
-    number: signal.Signals,
+    project: pytest.Pytester, engine: APIClient, workers: tuple[str, ...], number: signal.Signals
 ) -> None:
     process = start(project, workers)
     # At least, because that of the next trial can be made ahead.

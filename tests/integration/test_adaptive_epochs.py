@@ -193,10 +193,7 @@ def test_a_plain_gate_ends_the_run_when_nothing_left_can_change_it(project: Proj
         (["--super-epochs=adaptive"], "--super-epochs=2-10 runs until the gates are decided: it needs *"),
         (["--super-epochs=1-3"], "--super-epochs=1-3: must be a range of whole numbers from 2 on, such as *"),
         (["--super-epochs=5-3"], "--super-epochs=5-3: must be a range of whole numbers from 2 on, such as *"),
-        (
-            ["--super-epochs=x"],
-            "--super-epochs=x: must be a whole number of at least 1, adaptive, or *",
-        ),
+        (["--super-epochs=x"], "--super-epochs=x: must be a whole number of at least 1, adaptive, or *"),
     ],
 )
 def test_what_cannot_be_meant_is_refused(project: Project, options: list[str], message: str) -> None:

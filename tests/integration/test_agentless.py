@@ -224,8 +224,7 @@ def test_the_model_chooses_for_each_item(project: pytest.Pytester) -> None:
     (project.path / "script.yaml").write_text(yaml.safe_dump([TOTAL + "\nVersion 2", REPORT]))
     model = f"--super-model=scripted:{project.path}/script.yaml"
     result = project.runpytest(
-        *("--super-agent=agentless", model, "--super-epochs=2", "--super-select=model"),
-        "paper.task.yaml",
+        *("--super-agent=agentless", model, "--super-epochs=2", "--super-select=model"), "paper.task.yaml"
     )
     result.stdout.fnmatch_lines(["chosen by the model: 0.500"])
     assert len(choices_in(project)) == 4

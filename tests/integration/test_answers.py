@@ -135,10 +135,7 @@ def test_the_model_is_asked_for_what_is_not_recorded_and_that_alone_is_paid(
     assert (row["recorded"], [call["recorded"] for call in talking.calls]) == (3, [1, 0, 1, 1])
     assert 0 < row["recorded_usd"] < row["cost_usd"]
     result.stdout.fnmatch_lines(
-        [
-            "0 of 1 trial got all answers from 2*",
-            "  a: call 2: message 3 (user): 'two' -> '2nd'",
-        ]
+        ["0 of 1 trial got all answers from 2*", "  a: call 2: message 3 (user): 'two' -> '2nd'"]
     )
     spent, whole = row["cost_usd"] - row["recorded_usd"], row["cost_usd"]
     result.stdout.fnmatch_lines([f"spent ${spent:.4f}; without recorded answers it is about ${whole:.4f}"])

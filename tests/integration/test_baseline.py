@@ -82,12 +82,7 @@ def test_an_unchanged_agent_passes_although_it_misses_tasks(project: Project) ->
     [(8, "passed", "pass", "0.0"), (3, "failed", "regressed", "-41.67")],
 )
 def test_the_verdict_is_stored_listed_and_in_the_xml(
-    project: Project,
-    monkeypatch: pytest.MonkeyPatch,
-    solved: int,
-    word: str,
-    regression: str,
-    points: str,
+    project: Project, monkeypatch: pytest.MonkeyPatch, solved: int, word: str, regression: str, points: str
 ) -> None:
     run(project, TASKS[:solved], *GATE, "--super-fail-under=0.1", "--junitxml=out.xml")
     stored = json.loads((project.latest / "verdict.json").read_text())

@@ -187,10 +187,7 @@ def test_an_agent_that_asks_otherwise_has_the_same_past_and_what_it_meets_otherw
     assert (project.result["error"], project.result["solved"]) == (None, True)
     assert project.actions()[1:] == [*project.cells[:2], "42"]
     result.stdout.fnmatch_lines(
-        [
-            "forked from first a step 3: 0 of 1 trial replayed it as recorded",
-            "  a: step 2: 'one' -> 'other'",
-        ]
+        ["forked from first a step 3: 0 of 1 trial replayed it as recorded", "  a: step 2: 'one' -> 'other'"]
     )
 
 

@@ -217,10 +217,7 @@ def ask_for(gateway: Gateway, seconds: float, answers: int = 0) -> GatewayModel:
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("kind", "why"),
-    [
-        ("500", "openai/gpt-4o answered 500: The server had an error."),
-        ("hang", "openai/gpt-4o: no answer"),
-    ],
+    [("500", "openai/gpt-4o answered 500: The server had an error."), ("hang", "openai/gpt-4o: no answer")],
 )
 @pytest.mark.parametrize("first", [(), ("an answer",)])
 def test_a_provider_that_fails_until_the_wall_limit_is_to_blame(

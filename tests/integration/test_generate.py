@@ -19,12 +19,7 @@ from tests.integration.conftest import read_lines
 from tests.openai_server import OpenAIServer
 from tests.waiting import until
 
-YES = {
-    "q_supported_dataset": "MRPC",
-    "q_cpu": True,
-    "q_model_families": True,
-    "q_execute_example": True,
-}
+YES = {"q_supported_dataset": "MRPC", "q_cpu": True, "q_model_families": True, "q_execute_example": True}
 TASK = "Fit the pairwise matcher on MRPC with bert-base by running train.py."
 PROPOSAL = json.dumps({"thought": "shown", "output": {"task": TASK, "entrypoint": "train.py"}})
 MODEL = "--model=openai/gpt-4o"

@@ -95,7 +95,7 @@ def trouble(super_task):
         raise EngineError("no engine")
     yield
     raise EngineError("the engine has left")
-""",
+"""
     )
     result = project.run("--junitxml=out.xml", *workers)
     result.assert_outcomes(passed=1, failed=1, errors=5)

@@ -62,9 +62,7 @@ def test_a_metric_of_ten_lines_in_a_conftest_is_shown_stored_and_gated(
     assert (totals["super.cells"], totals["super.expert.cells"]) == ("1.5", "1.5")
 
 
-def test_an_error_fails_the_gate_of_a_metric_of_which_lower_is_better(
-    project: Project,
-) -> None:
+def test_an_error_fails_the_gate_of_a_metric_of_which_lower_is_better(project: Project) -> None:
     project.add_to_conftest(TEN_LINES)
     for id in ("right", "engine"):
         project.add_task(id)
@@ -125,9 +123,7 @@ def test_a_gate_on_a_figure_that_no_selected_task_has_is_refused_before_anything
     assert project.run(f"--super-fail-under={name}:0").ret == 0
 
 
-def test_a_gate_of_the_ini_file_cannot_tell_of_tasks_that_cannot_have_its_figure(
-    project: Project,
-) -> None:
+def test_a_gate_of_the_ini_file_cannot_tell_of_tasks_that_cannot_have_its_figure(project: Project) -> None:
     project.add_task("right", category="data")
     project.add_task("other", landmarks=["x"], category="cpu")
     line = "gate: cannot tell, no selected task has {}"
@@ -142,9 +138,7 @@ def test_a_gate_of_the_ini_file_cannot_tell_of_tasks_that_cannot_have_its_figure
         assert (result.ret, result.outlines[-1].startswith("gate: FAILED, mean ")) == (1, True)
 
 
-def test_a_gate_of_the_ini_file_that_no_task_of_its_selection_can_have_is_refused(
-    project: Project,
-) -> None:
+def test_a_gate_of_the_ini_file_that_no_task_of_its_selection_can_have_is_refused(project: Project) -> None:
     project.add_task("right", category="data")
     project.add_task("other", category="cpu", set="masked")
     for gate, also in (("category.dta:0", ""), ("category.cpu:0", "super_set = expert\n")):

@@ -61,10 +61,7 @@ USAGE = pytest.ExitCode.USAGE_ERROR
         (["--super-agent-env=A"], "*--super-agent-env=A: write it as NAME=VALUE"),
         (["--super-attempts=2"], "*--super-attempts needs --super-model*"),
         (["--super-model=scripted:missing.yaml"], "*missing.yaml*"),
-        (
-            ["--super-model=openai/gpt-4o", "--super-model-arg=api_key=x"],
-            "*-arg=api_key: keys come from *",
-        ),
+        (["--super-model=openai/gpt-4o", "--super-model-arg=api_key=x"], "*-arg=api_key: keys come from *"),
         (
             ["--super-model=openai/gpt-4o", f"--super-model-arg=timeout={'[' * 5000}"],
             "*must be a number of seconds above 0*",

@@ -36,11 +36,7 @@ FUNCTION = {"type": "function", "name": "run", "parameters": SCHEMA}
 TOOL = {"name": "run", "description": "runs code", "input_schema": SCHEMA}
 OUTPUT = "the output 17"
 # Of the model of Anthropic, which not every version of litellm knows.
-PRICES = {
-    "input_cost_per_token": 3e-6,
-    "cache_read_input_token_cost": 0.3e-6,
-    "output_cost_per_token": 15e-6,
-}
+PRICES = {"input_cost_per_token": 3e-6, "cache_read_input_token_cost": 0.3e-6, "output_cost_per_token": 15e-6}
 USAGE = {"prompt_tokens": 1000, "completion_tokens": 10, "cached_tokens": 600}
 
 
@@ -230,10 +226,7 @@ def test_a_conversation_with_tools_reaches_every_provider(door: Door) -> None:
         messages=[
             {"role": "user", "content": ASK},
             {"role": "assistant", "content": [{"type": "tool_use", "id": "c1", "name": "run", "input": {}}]},
-            {
-                "role": "user",
-                "content": [{"type": "tool_result", "tool_use_id": "c1", "content": OUTPUT}],
-            },
+            {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "c1", "content": OUTPUT}]},
         ],
     )
     second = json.dumps(door.asked)

@@ -228,10 +228,7 @@ def test_a_stub_that_prints_is_unsolved_and_flagged(project: pytest.Pytester) ->
         "--super-agent=agents:Prints", "stats.task.yaml::2205.00048_0", "--junitxml=report.xml"
     )
     result.stdout.fnmatch_lines(
-        [
-            "look twice: 1 whole files differ",
-            "*2205.00048_0*; not graded: project/stats.py: line *",
-        ]
+        ["look twice: 1 whole files differ", "*2205.00048_0*; not graded: project/stats.py: line *"]
     )
     (line,) = (project.path / ".super/runs/latest/results.jsonl").read_text().splitlines()
     row = json.loads(line)

@@ -123,8 +123,7 @@ def test_each_call_of_a_tool_is_a_step_with_its_thought_its_result_and_its_token
     project.add_task(landmarks=["^accuracy is \\d+", "never printed"])
     two = [call("c1", "echo accuracy is $((40 + 2))"), call("c2", "echo second")]
     project.script(
-        {"text": "Let me look.", "tool_calls": two, **usage(100, 10)},
-        {"text": "42", **usage(200, 5)},
+        {"text": "Let me look.", "tool_calls": two, **usage(100, 10)}, {"text": "42", **usage(200, 5)}
     )
     result = project.run(f"{protocol} {{answer_file}}")
     assert (result["solved"], result["metrics"]["landmarks"]) == (True, 0.5)
@@ -145,9 +144,7 @@ def test_each_call_of_a_tool_is_a_step_with_its_thought_its_result_and_its_token
 def test_another_conversation_is_told_by_its_beginning(project: AgentProject) -> None:
     project.add_task()
     project.script(
-        {"text": "Let me look.", "tool_calls": [call("c1", "echo one")]},
-        "I have looked into it",
-        "42",
+        {"text": "Let me look.", "tool_calls": [call("c1", "echo one")]}, "I have looked into it", "42"
     )
     project.run("responses {answer_file} sub")
     thoughts = {step["action"]["content"]: step["thought"] for step in project.told}

@@ -213,10 +213,7 @@ def test_ctrl_c_prints_the_command_line_that_goes_on(
 ) -> None:
     (project.path / "wait").touch()
     with subprocess.Popen(
-        [*COMMAND, "-k", "a or b", *workers],
-        cwd=project.path,
-        stdout=subprocess.PIPE,
-        text=True,
+        [*COMMAND, "-k", "a or b", *workers], cwd=project.path, stdout=subprocess.PIPE, text=True
     ) as process:
         until(lambda: "b" in ran_file(project) and trials_that_ended(project) == ["a"])
         process.send_signal(signal.SIGINT)

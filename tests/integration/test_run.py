@@ -49,7 +49,7 @@ def test_each_kind_of_trial_has_its_outcome_and_numbers(project: Project, worker
             r"error   engine: the engine does not answer",
             r"missed  raises_data: accuracy 0; agent failed: the agent raised "
             r"\(ValueError: agent bug; agent.py:12 in run\); /.*\.ipynb",
-        ],
+        ]
     )
     assert result.stdout.str().count("ValueError: agent bug") == 1
     notebook = json.loads((project.latest / "trials/raises_data/1.0/trajectory.ipynb").read_text())

@@ -84,8 +84,7 @@ def test_check_proves_each_sub_problem_and_says_which_it_does_not(
     path = tmp_path / "sum.task.yaml"
     needless = {"id": "sum_cpu", "category": "cpu", "query": "q", "mask": [1], "pre_execute": [3]}
     path.write_text(
-        json.dumps({"id": "sum", "set": "expert", "query": "q", **expert(*ITEMS, needless)}),
-        encoding="utf-8",
+        json.dumps({"id": "sum", "set": "expert", "query": "q", **expert(*ITEMS, needless)}), encoding="utf-8"
     )
     assert main(["mask", "--check", "--sandbox=local", str(path)]) == 1
     issue, data, cpu = capsys.readouterr().out.splitlines()

@@ -281,10 +281,7 @@ def test_two_runs_are_shown_next_to_each_other(tmp_path: Path) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("arguments", "message"),
-    [
-        (["n" * 300], "there is no run nnn"),
-        (["a", "b", "c"], "name one run, or two"),
-    ],
+    [(["n" * 300], "there is no run nnn"), (["a", "b", "c"], "name one run, or two")],
 )
 def test_a_run_that_is_not_there_is_one_message(tmp_path: Path, arguments: list[str], message: str) -> None:
     command = [*SUPER, "view", *arguments]

@@ -257,8 +257,7 @@ time.sleep(600)
 
 @pytest.mark.slow
 def test_a_bridge_that_was_stopped_is_lost_even_when_a_large_cell_is_sent(
-    sandbox: LocalSandbox,
-    monkeypatch: pytest.MonkeyPatch,
+    sandbox: LocalSandbox, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(link, "SILENCE_SECONDS", 2)
     monkeypatch.setattr(link, "PING_SECONDS", 0.5)

@@ -77,11 +77,7 @@ def test_files_and_arguments_of_any_form_are_reported(kernel: Kernel) -> None:
 
 
 @pytest.mark.parametrize(
-    ("cell", "status"),
-    [
-        ("!python fails.py || true", 3 << 8),
-        ("!timeout -s KILL 1 python long.py", 9),
-    ],
+    ("cell", "status"), [("!python fails.py || true", 3 << 8), ("!timeout -s KILL 1 python long.py", 9)]
 )
 def test_exit_status_does_not_depend_on_the_cell(kernel: Kernel, cell: str, status: int) -> None:
     result = kernel.execute(cell)
@@ -90,11 +86,7 @@ def test_exit_status_does_not_depend_on_the_cell(kernel: Kernel, cell: str, stat
 
 
 @pytest.mark.parametrize(
-    "cell",
-    [
-        "if False:\n    !python x.py\nimport time; time.sleep(0.8)",
-        "!sleep 1.2 # x.py",
-    ],
+    "cell", ["if False:\n    !python x.py\nimport time; time.sleep(0.8)", "!sleep 1.2 # x.py"]
 )
 def test_what_did_not_run_is_not_observed(kernel: Kernel, cell: str) -> None:
     assert kernel.execute("1").processes == []

@@ -38,12 +38,7 @@ def test_the_score_is_the_portion_of_gold_values_answered(gold: Any, submission:
 
 @pytest.mark.parametrize(
     ("gold", "near", "far"),
-    [
-        (0.60, 0.61, 0.6100001),
-        (1.0, 0.99, 0.9899),
-        (-0.005, 0.005, 0.0050001),
-        (10**30, 10**30, 10**30 + 1),
-    ],
+    [(0.60, 0.61, 0.6100001), (1.0, 0.99, 0.9899), (-0.005, 0.005, 0.0050001), (10**30, 10**30, 10**30 + 1)],
 )
 def test_numbers_are_right_up_to_and_with_the_tolerance(gold: float, near: float, far: float) -> None:
     assert accuracy(gold, near) == 1.0

@@ -153,9 +153,7 @@ def test_what_takes_too_much_memory_is_refused(monkeypatch: pytest.MonkeyPatch) 
         splice("a.py", comment + F, F + b"0\n" * 200_000, ["f"])
 
 
-def test_a_process_that_does_not_start_is_not_the_agents_failure(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_a_process_that_does_not_start_is_not_the_agents_failure(monkeypatch: pytest.MonkeyPatch) -> None:
     with monkeypatch.context() as patch:
         patch.setattr(bounded, "PROGRAM", "import sys; sys.exit('no memory')")
         with pytest.raises(InfrastructureError, match="did not start: no memory"):

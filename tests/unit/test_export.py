@@ -226,12 +226,7 @@ def test_the_calls_of_a_program_are_calls_of_its_own_tools(tmp_path: Path) -> No
     called = json.dumps({"name": "shell", "arguments": '{"command": "ls"}'})
     odd = json.dumps({"name": "patch", "arguments": "*** Begin"})
     steps = [
-        Step(
-            number=number,
-            origin="agent",
-            action=Action(type=kind, content=content),
-            observation="result",
-        )
+        Step(number=number, origin="agent", action=Action(type=kind, content=content), observation="result")
         for number, (kind, content) in enumerate(
             [("tool_call", called), ("tool_call", odd), ("tool_call", "cut"), ("message", "Done.")], 1
         )

@@ -490,11 +490,7 @@ def sdist(top: str) -> bytes:
 def test_a_project_is_pinned_to_its_newest_source_distribution(index: Path, tmp_path: Path) -> None:
     found = pin(parse("My-Matcher"), tmp_path)
     content = (index / "My.Matcher-1.10.tar.gz").read_bytes()
-    assert found == {
-        "pypi": "My-Matcher",
-        "version": "1.10",
-        "sha256": hashlib.sha256(content).hexdigest(),
-    }
+    assert found == {"pypi": "My-Matcher", "version": "1.10", "sha256": hashlib.sha256(content).hexdigest()}
     assert pin(parse("my-matcher==2.0rc1"), tmp_path)["version"] == "2.0rc1"
     for text, words in (
         ("my-matcher==3.0", "the newest that have one are 1.9, 1.10, 2.0rc1"),

@@ -266,11 +266,7 @@ def test_entities_that_grow_without_end_are_refused() -> None:
         ({"json": {"file": "o"}}, "[" + "[]," * 300_000 + "1]", "o has more than 500,000 values"),
         ({"regex": {"pattern": "a = (.*)"}}, "", "what the command printed has no match for `a = (.*)`"),
         ({"regex": {"pattern": "(.+)", "file": "o"}}, "x\x1b[2J", "'x\\x1b[2J' is not a number"),
-        (
-            {"regex": {"pattern": "(a|aa)+$", "file": "o"}},
-            "a" * 60 + "b",
-            "the search in o took more",
-        ),
+        ({"regex": {"pattern": "(a|aa)+$", "file": "o"}}, "a" * 60 + "b", "the search in o took more"),
     ],
 )
 def test_what_cannot_be_read_is_wrong_and_says_why(
@@ -281,8 +277,7 @@ def test_what_cannot_be_read_is_wrong_and_says_why(
 
 
 @pytest.mark.parametrize(
-    ("pointer", "found"),
-    [("", '{"a/b": {"m~n": [7]}}'), ("/a~1b/m~0n/0", "7"), ("/a~1b", '{"m~n": [7]}')],
+    ("pointer", "found"), [("", '{"a/b": {"m~n": [7]}}'), ("/a~1b/m~0n/0", "7"), ("/a~1b", '{"m~n": [7]}')]
 )
 def test_a_json_pointer_is_that_of_its_standard(pointer: str, found: str) -> None:
     check = {"json": {"file": "o", "pointer": pointer}, "expected": json.loads(found)}

@@ -14,12 +14,7 @@ from pytest_super.cli import main
 from pytest_super.errors import InfrastructureError
 from pytest_super.kernel.providers.docker import image
 from pytest_super.kernel.providers.docker.engine import SUPER_IMAGE, engine_errors
-from pytest_super.kernel.providers.docker.image import (
-    DEFAULT_IMAGE,
-    context,
-    progress_lines,
-    recipe,
-)
+from pytest_super.kernel.providers.docker.image import DEFAULT_IMAGE, context, progress_lines, recipe
 
 DOCKERFILE = recipe("super")["Dockerfile"].decode()
 REQUIREMENTS = recipe("super")["requirements.txt"].decode().splitlines()

@@ -464,10 +464,7 @@ def test_a_revision_is_asked_for_and_once_there_needs_no_hub(hub: HTTPServer, da
 
 @pytest.mark.parametrize(
     ("status", "code", "words"),
-    [
-        (404, "RevisionNotFound", "no such revision"),
-        (403, "GatedRepo", "set HF_TOKEN"),
-    ],
+    [(404, "RevisionNotFound", "no such revision"), (403, "GatedRepo", "set HF_TOKEN")],
 )
 def test_what_the_hub_refuses_is_told_in_one_line(
     hub: HTTPServer, data: Data, tmp_path: Path, status: int, code: str, words: str

@@ -16,11 +16,7 @@ from tests.openai_server import KEY, MEANINGS, Fault, OpenAIServer
 
 CLAUDE, GEMINI = "anthropic/claude-sonnet-4-5", "gemini/gemini-2.5-flash"
 # Not every version of litellm knows them.
-PRICES = {
-    "input_cost_per_token": 3e-6,
-    "cache_read_input_token_cost": 3e-7,
-    "output_cost_per_token": 1.5e-5,
-}
+PRICES = {"input_cost_per_token": 3e-6, "cache_read_input_token_cost": 3e-7, "output_cost_per_token": 1.5e-5}
 MESSAGES = [{"role": "user", "content": "What is the accuracy?"}]
 TOOL = {"type": "function", "function": {"name": "run", "parameters": {"type": "object", "properties": {}}}}
 CALLS = [

@@ -214,14 +214,7 @@ def test_each_wrong_field_is_told_once_whatever_else_is_wrong(
 
 
 @pytest.mark.parametrize(
-    "written",
-    [
-        "!!bool yes",
-        "!!str [a]",
-        "!!binary aGk=",
-        "!!python/object/apply:os.system [x]",
-        "!foo [x]",
-    ],
+    "written", ["!!bool yes", "!!str [a]", "!!binary aGk=", "!!python/object/apply:os.system [x]", "!foo [x]"]
 )
 @pytest.mark.parametrize("before", ["", "k: "])
 def test_a_tag_that_does_not_fit_is_refused_at_its_place(load: Any, written: str, before: str) -> None:
@@ -278,14 +271,7 @@ def test_sizes_and_string_cells_are_understood(load: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    ("written", "column"),
-    [
-        ("! 5", 9),
-        ("! '5'", 9),
-        ("&a ! 5", 12),
-        ("{! 5: 6}", 10),
-        ("!\n  - 5", 9),
-    ],
+    ("written", "column"), [("! 5", 9), ("! '5'", 9), ("&a ! 5", 12), ("{! 5: 6}", 10), ("!\n  - 5", 9)]
 )
 def test_a_tag_that_says_nothing_is_refused_and_does_not_turn_text_into_a_number(
     load: Any, written: str, column: int

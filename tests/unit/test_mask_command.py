@@ -159,8 +159,7 @@ def test_output_is_written_to_a_new_file_only(bench: Bench) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "id"),
-    [("My notes (1)", "My-notes-1-"), ("_draft", "draft"), ("-", "task")],
+    ("name", "id"), [("My notes (1)", "My-notes-1-"), ("_draft", "draft"), ("-", "task")]
 )
 def test_a_notebook_of_any_name_gives_a_task_that_can_be_loaded(bench: Bench, name: str, id: str) -> None:
     notebook = bench.write(code("%pip install x"), code("1")).rename(bench.folder / f"{name}.ipynb")

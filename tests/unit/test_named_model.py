@@ -669,15 +669,7 @@ def test_a_denial_of_one_request_does_not_stop_the_run(openai_server: OpenAIServ
     assert failure_of().failure is Failure.REFUSED
 
 
-@pytest.mark.parametrize(
-    "fields",
-    [
-        {"text": 42},
-        {"text": ["a"]},
-        {"text": {"a": 1}},
-        {"tool_calls": "run"},
-    ],
-)
+@pytest.mark.parametrize("fields", [{"text": 42}, {"text": ["a"]}, {"text": {"a": 1}}, {"tool_calls": "run"}])
 def test_broken_parts_of_an_answer_break_it(openai_server: OpenAIServer, fields: dict[str, Any]) -> None:
     openai_server.reply({"text": "x", **fields})
     assert failure_of().failure is Failure.UNCLEAR

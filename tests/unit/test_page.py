@@ -111,10 +111,7 @@ def test_a_metric_of_a_project_has_a_column_and_without_a_range_no_interval() ->
     assert [one.bounds for one in row.figures] == [None] * len(row.figures)
 
 
-@pytest.mark.parametrize(
-    ("limit", "is_invalid"),
-    [(0.5, False), (0.4, True), ("x", True)],
-)
+@pytest.mark.parametrize(("limit", "is_invalid"), [(0.5, False), (0.4, True), ("x", True)])
 def test_a_run_is_invalid_by_the_limit_that_it_was_given(
     tmp_path: Path, limit: Any, is_invalid: bool
 ) -> None:
@@ -291,9 +288,7 @@ def test_a_trial_begins_with_the_question_what_was_expected_and_why_it_was_misse
     assert places == sorted(places)
 
 
-def test_a_long_question_is_folded_and_the_lost_step_is_linked(
-    tmp_path: Path,
-) -> None:
+def test_a_long_question_is_folded_and_the_lost_step_is_linked(tmp_path: Path) -> None:
     run = a_run(tmp_path)
     files = {f"data/{'deep/' * 10}{name}.csv": "1 byte" for name in "abcd"}
     result = a_result(accuracy=0.0, cause="wrong value")

@@ -100,7 +100,4 @@ def test_the_answers_of_further_runs_are_numbered_like_their_values(tmp_path: Pa
     assert AnswerStore(archive_of(baseline)).facts()["id"] == "old"
     with zipfile.ZipFile(archive_of(baseline)) as file:
         texts = {name: file.read(name) for name in file.namelist() if name != "run.json"}
-    assert texts == {
-        "trials/mean/2.0/answers.jsonl": b"epoch 2",
-        "trials/mean/3.0/answers.jsonl": b"epoch 3",
-    }
+    assert texts == {"trials/mean/2.0/answers.jsonl": b"epoch 2", "trials/mean/3.0/answers.jsonl": b"epoch 3"}

@@ -102,10 +102,7 @@ def errors(folder: Path, data: dict[str, Any]) -> str:
             "a.py would replace a.py, which is collected",
         ),
         ({"functions": [{"target": "../a.py::f", "sha256": DIGEST}]}, "inside it"),
-        (
-            {"functions": [{"target": "a.py::f", "sha256": DIGEST, "id": "a_b"}]},
-            "`functions[0].id`",
-        ),
+        ({"functions": [{"target": "a.py::f", "sha256": DIGEST, "id": "a_b"}]}, "`functions[0].id`"),
         (
             {"functions": [{"target": f"a.py::{name}", "sha256": DIGEST, "id": "x"} for name in "fg"]},
             "`functions[0]` has the same id: x",

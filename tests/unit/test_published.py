@@ -138,11 +138,7 @@ def test_the_outcome_is_what_the_observation_tells(
         ([REACT[0], markdown("### Prompt\n<details>\n[oops\n</details>\n")], ":2", "not a list of messages"),
         (REACT + step_cells(2, "execute"), ":3", "expected step 1 here"),
         (REACT + step_cells(1, "execute")[:-1], ":5", "expected a code cell after this cell"),
-        (
-            REACT + step_cells(1, "execute")[:2] + step_cells(2, "execute"),
-            ":5",
-            "expected an action here",
-        ),
+        (REACT + step_cells(1, "execute")[:2] + step_cells(2, "execute"), ":5", "expected an action here"),
         (REACT + step_cells(1, "execute", times="soon"), ":4", "expected the time of a step here"),
         ([*REACT, {"cell_type": "code"}], ":3", "it has no `outputs`"),
     ],

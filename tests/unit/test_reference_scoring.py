@@ -80,13 +80,7 @@ def test_a_falsy_submission_was_not_submitted(submission: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("gold", "submission"),
-    [
-        (True, True),
-        ({"a": None}, {"a": None}),
-        ({"a": {}}, {"a": {}}),
-        (1, 10**400),
-    ],
+    ("gold", "submission"), [(True, True), ({"a": None}, {"a": None}), ({"a": {}}, {"a": {}}), (1, 10**400)]
 )
 def test_where_the_published_scorer_dies_so_says_ours(gold: Any, submission: Any) -> None:
     with pytest.raises(ReferenceScoringError, match="the published scorer crashes"):

@@ -110,10 +110,7 @@ def test_an_unclear_failure_is_retried_once() -> None:
 
 @pytest.mark.parametrize(
     ("draw", "waits"),
-    [
-        (0.999, [1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 59.9]),
-        (0.25, [0.2, 0.5, 1.0, 2.0, 4.0, 8.0, 15.0]),
-    ],
+    [(0.999, [1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 59.9]), (0.25, [0.2, 0.5, 1.0, 2.0, 4.0, 8.0, 15.0])],
 )
 def test_pauses_are_drawn_at_random_from_zero_and_double_up_to_a_minute(
     draw: float, waits: list[float]

@@ -142,20 +142,14 @@ def test_a_scripted_error_is_a_providers_error_without_retries(
         ("{}", "a script is a list of answers, or a mapping"),
         ("", "a script is one document, and there are 0"),
         ("- a\n---\n- b\n", "a script is one document, and there are 2"),
-        (
-            "- one\n- 42\n",
-            "answer 2 of the script: is neither a text nor a mapping: put quotes",
-        ),
+        ("- one\n- 42\n", "answer 2 of the script: is neither a text nor a mapping: put quotes"),
         ("a: [one, true]\n", "answer 2 of task a: is neither a text nor a mapping"),
         ("a: one\n", "task a: should be a list, not text"),
         ("- {txt: one}\n", "answer 1 of the script, txt: is not known here"),
         ('- {"\\e[2J\\nx": one}\n', "answer 1 of the script, ?[2J | x: is not known here"),
         ("- {}\n", "answer 1 of the script: says nothing"),
         ("- {error: {status: 200}}\n", "answer 1 of the script, error.status: "),
-        (
-            "- {error: {status: 500}, text: x}\n",
-            "answer 1 of the script: has an `error`, which excludes",
-        ),
+        ("- {error: {status: 500}, text: x}\n", "answer 1 of the script: has an `error`, which excludes"),
         ("- {text: x, cost_usd: -1}\n", "answer 1 of the script, cost_usd: "),
     ],
 )

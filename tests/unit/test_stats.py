@@ -43,12 +43,7 @@ def test_any_text_is_counted(source: str) -> None:
 
 @pytest.mark.parametrize(
     ("before", "after", "lines"),
-    [
-        ("a\nb\nc", "a\nB\nc", 1),
-        ("a", "a\nb\nc", 2),
-        ("a\nb\nc\nd", "A\nb\nc\nD", 2),
-        ("a", "a", 0),
-    ],
+    [("a\nb\nc", "a\nB\nc", 1), ("a", "a\nb\nc", 2), ("a\nb\nc\nd", "A\nb\nc\nD", 2), ("a", "a", 0)],
 )
 def test_a_line_of_an_edit_that_is_replaced_counts_once(before: str, after: str, lines: int) -> None:
     assert lines_of_edit(Edit(path="f", before=before, after=after)) == lines

@@ -17,13 +17,7 @@ from pytest_super.metrics import Metric
 from pytest_super.metrics.accuracy import ACCURACY
 from pytest_super.metrics.registry import BUILT_IN
 from pytest_super.report.failure_line import describe
-from pytest_super.report.summary import (
-    Agreement,
-    Group,
-    agreements,
-    columns,
-    rows,
-)
+from pytest_super.report.summary import Agreement, Group, agreements, columns, rows
 from pytest_super.report.terminal import summary_lines
 from pytest_super.store.results import TrialResult
 from pytest_super.words import printable

@@ -265,10 +265,7 @@ def test_a_later_release_with_the_answer_is_a_leak(releases: Releases) -> None:
 @pytest.mark.parametrize(
     ("repository", "place"),
     [
-        (
-            {"git": "https://me:pw@host/code.git", "commit": "0" * 40},
-            "https://host/code.git at commit 000",
-        ),
+        ({"git": "https://me:pw@host/code.git", "commit": "0" * 40}, "https://host/code.git at commit 000"),
         ({"pypi": "p", "version": "1.0", "sha256": "0" * 64}, "the release p 1.0"),
         ({"path": "code"}, None),
     ],

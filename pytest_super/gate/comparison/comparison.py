@@ -148,11 +148,7 @@ class Comparison:
 
 
 def compare(
-    baseline: Side,
-    candidate: Side,
-    margin: float,
-    confidence: Confidence | None = None,
-    drift: float = 0.0,
+    baseline: Side, candidate: Side, margin: float, confidence: Confidence | None = None, drift: float = 0.0
 ) -> Comparison:
     """`margin` is the drop to rule out, from 0 to 1. Raises SuperError if nothing can be compared.
 

@@ -29,14 +29,7 @@ class OutOfTime(Exception):
 
 
 def search(
-    folder: str,
-    read: Callable[[str], Any],
-    *,
-    name: str,
-    text: str,
-    hidden: bool,
-    most: int,
-    seconds: float,
+    folder: str, read: Callable[[str], Any], *, name: str, text: str, hidden: bool, most: int, seconds: float
 ) -> dict[str, Any]:
     """The fields of a files.FileSearch. `read` opens a file; files that it cannot open are skipped."""
     deadline = time.monotonic() + seconds

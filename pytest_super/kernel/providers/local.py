@@ -54,10 +54,7 @@ class LocalSandbox:
     capabilities = Capabilities()
 
     def __init__(
-        self,
-        env: Mapping[str, str] | None = None,
-        host: Mapping[str, str] = os.environ,
-        run: str = "",
+        self, env: Mapping[str, str] | None = None, host: Mapping[str, str] = os.environ, run: str = ""
     ) -> None:
         """`env` overrides the variables of `host`. Sandboxes of one `run` are forks of one process."""
         # Python heeds some variables only when it starts.

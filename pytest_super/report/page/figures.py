@@ -131,10 +131,7 @@ def bounds_of(
     found = general_mean(
         [
             TaskMean(
-                value=fmean(own),
-                cluster=tasks[id].repository or id,
-                weight=tasks[id].weight,
-                trials=len(own),
+                value=fmean(own), cluster=tasks[id].repository or id, weight=tasks[id].weight, trials=len(own)
             )
             for id, own in by_task.items()
         ]

@@ -13,12 +13,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
 from pytest_super.gate.figures import why_invalid
-from pytest_super.report.page.charts import (
-    bars_of,
-    compute_against_steps,
-    cost_against_headline,
-    counts_of,
-)
+from pytest_super.report.page.charts import bars_of, compute_against_steps, cost_against_headline, counts_of
 from pytest_super.report.page.conversation import ShownCall
 from pytest_super.report.page.figures import figures_of, headline_of
 from pytest_super.report.page.pair import Pair

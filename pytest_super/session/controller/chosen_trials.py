@@ -59,12 +59,7 @@ def chosen_epoch(gateway: AnyGateway, trials: Sequence[TrialResult], folder: Pat
     from pytest_super.model.client import GatewayModel
 
     model = GatewayModel(
-        gateway,
-        task=trials[0].id,
-        epoch=EPOCH,
-        rerun=0,
-        token_limit=lambda: TOKENS,
-        cost_limit=None,
+        gateway, task=trials[0].id, epoch=EPOCH, rerun=0, token_limit=lambda: TOKENS, cost_limit=None
     )
     versions = [f"Version {number}:\n{version(trial, folder)}" for number, trial in enumerate(trials, 1)]
     text = "\n\n".join([QUESTION, *versions])

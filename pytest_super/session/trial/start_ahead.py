@@ -48,9 +48,7 @@ class StartAhead:
     """
 
     def __init__(
-        self,
-        choose: Callable[[TaskItem, Task], Placement],
-        start: Callable[[Placement, Task], ReadyKernel],
+        self, choose: Callable[[TaskItem, Task], Placement], start: Callable[[Placement, Task], ReadyKernel]
     ) -> None:
         """`choose` is called in the caller's thread, `start` in a new one."""
         self.next: TaskItem | None = None

@@ -66,11 +66,7 @@ def save_changes(container: str, archive: Path, but: str, most: int) -> None:
         api.put_archive(container, "/", tar_of(lists))
     try:
         with archive.open("wb") as file:
-            run(
-                container,
-                [*PACK, "--directory=/", f"--files-from=/{LISTED}"],
-                bounded(file.write, most),
-            )
+            run(container, [*PACK, "--directory=/", f"--files-from=/{LISTED}"], bounded(file.write, most))
     finally:
         run(container, ["rm", "-f", f"/{LISTED}", f"/{REMOVED}"])
 

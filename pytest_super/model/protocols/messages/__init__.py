@@ -49,10 +49,7 @@ class Messages(WireProtocol):
     before = ("message_start", "ping", "message")
     routes = (Route("/v1/messages"), Route("/v1/messages/count_tokens", is_count=True))
     models = "/v1/models"
-    environment: ClassVar[Mapping[str, str]] = {
-        "ANTHROPIC_BASE_URL": "{url}",
-        "ANTHROPIC_API_KEY": "{key}",
-    }
+    environment: ClassVar[Mapping[str, str]] = {"ANTHROPIC_BASE_URL": "{url}", "ANTHROPIC_API_KEY": "{key}"}
     key_header = "x-api-key"
     # It chooses features of the API.
     client_headers = ("anthropic-beta",)

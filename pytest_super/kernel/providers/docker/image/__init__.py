@@ -94,10 +94,7 @@ def build(
         )
     if packages and not chosen.packages:
         raise SuperError(f"a {profile} gets no system packages: install them in the image that --base names")
-    arguments = {
-        "BASE": base,
-        "PACKAGES": " ".join(chosen.packages if packages is None else packages),
-    }
+    arguments = {"BASE": base, "PACKAGES": " ".join(chosen.packages if packages is None else packages)}
     own = {"requirements.txt": read_file(requirements)} if requirements else {}
     files = {**recipe(profile), **own}
     name = digest({name: data.hex() for name, data in files.items()})
