@@ -10,13 +10,15 @@ from functools import cache
 from importlib.metadata import PathDistribution
 from io import StringIO
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from pytest_super import platform
 from pytest_super.store.user_cache import cache_folder
-from tests.openai_server import OpenAIServer
+
+if TYPE_CHECKING:  # It needs pytest-httpserver, which is not installed where only the shipped tasks run.
+    from tests.openai_server import OpenAIServer
 
 # The tests start hundreds of processes. Each would compile the package again.
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
@@ -149,7 +151,7 @@ def folder(tmp_path: Path) -> TaskFolder:
 
 
 @pytest.fixture
-def openai_server() -> Iterator[OpenAIServer]:
+def openai_server() -> Iterator["OpenAIServer"]:
     """A server of this test's own; nothing that hangs in it holds up the end of the test."""
     from tests.openai_server import running_server
 
@@ -158,7 +160,7 @@ def openai_server() -> Iterator[OpenAIServer]:
 
 
 @pytest.fixture
-def openai_environment(openai_server: OpenAIServer, monkeypatch: pytest.MonkeyPatch) -> OpenAIServer:
+def openai_environment(openai_server: "OpenAIServer", monkeypatch: pytest.MonkeyPatch) -> "OpenAIServer":
     """The server, where clients in this process and its children find it."""
     for name, value in openai_server.environment.items():
         monkeypatch.setenv(name, value)

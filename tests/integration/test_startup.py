@@ -1,13 +1,15 @@
 """What the plugin costs those who do not use it: nothing."""
 
-from __future__ import annotations
-
 import gc
 import json
-from typing import TYPE_CHECKING
+import re
+import subprocess
+import sys
+import tomllib
+from importlib.metadata import packages_distributions
+from pathlib import Path
 
-if TYPE_CHECKING:
-    import pytest
+import pytest
 
 HEAVY = {"yaml", "pydantic", "docker", "jupyter_client", "zmq", "litellm", "requests", "regex", "nbformat"}
 LIST_MODULES = """
@@ -37,6 +39,20 @@ def test_without_an_agent_nothing_heavy_is_imported_and_nothing_is_made(pytester
     }
     assert not (pytester.path / ".super").exists()
     result.stdout.no_fnmatch_line("super:*")
+
+
+def test_what_only_the_tests_install_is_not_needed_to_run_the_shipped_tasks() -> None:
+    root = Path(__file__).parents[2]
+    extras = tomllib.loads((root / "pyproject.toml").read_text())["project"]["optional-dependencies"]
+    for_tests = {re.split("[>=]", package)[0].replace("-", "_") for package in extras["test"]}
+    command = "import sys, tests.conftest; print(*sys.modules)"
+    loaded = subprocess.run([sys.executable, "-c", command], cwd=root, stdout=subprocess.PIPE, text=True)
+    packages = packages_distributions()
+    found = {
+        package.replace("-", "_") for name in loaded.stdout.split() for package in packages.get(name, ())
+    }
+    assert "pytest" in found
+    assert not for_tests & found
 
 
 def test_collecting_tasks_imports_neither_engine_nor_kernel_nor_models(pytester: pytest.Pytester) -> None:
