@@ -55,9 +55,9 @@ def take_step(arguments: Namespace) -> tuple[str, int]:
 
 def serve(_: Namespace) -> tuple[str, int]:
     """Serve until the client leaves."""
-    from pytest_super.programs.mcp_server import serve_stdio
+    from pytest_super.programs.mcp_server import serve as serve_client
 
-    serve_stdio()
+    serve_client()
     return "", OK
 
 

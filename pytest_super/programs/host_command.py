@@ -22,7 +22,6 @@ from pytest_super.programs import command as inside
 from pytest_super.programs.answer import AnswerReader, explain_no_answer
 from pytest_super.programs.command import fill, model_name
 from pytest_super.programs.host_process import HostProgram, host_program
-from pytest_super.programs.mcp_address import mcp_address
 from pytest_super.programs.trial_client import TOKEN, URL
 from pytest_super.programs.trial_endpoint import TRIAL, TrialEndpoint
 from pytest_super.programs.trial_server import TrialServer
@@ -35,7 +34,6 @@ if TYPE_CHECKING:
     from pytest_super.kernel.files import SandboxFiles
 
 PREFIX = "host-command:"
-MCP = "SUPER_TRIAL_MCP"
 QUERY, ANSWER = "query.md", "answer.json"
 NAMES = (*inside.NAMES, "invocation_dir")
 # The longest time until a spent wall limit is noticed.
@@ -84,12 +82,9 @@ def run_beside(trial: Trial, folder: str, line: str) -> tuple[str, str]:
     """Run the program to its end. Returns its output and the outcome. Raises InfrastructureError."""
     endpoint = TrialEndpoint(trial)
     with TrialServer(endpoint.answer) as server:
-        trial_environment = environment_beside(server, os.environ)
+        environment = environment_beside(server, os.environ)
         try:
-            with (
-                mcp_address(trial_environment) as address,
-                host_program(line, folder, {**trial_environment, MCP: address}, endpoint.wake) as program,
-            ):
+            with host_program(line, folder, environment, endpoint.wake) as program:
                 attend(endpoint, program)
                 # Asked before `end`, after which every program has ended.
                 has_ended = not program.is_running

@@ -3,11 +3,7 @@
 from __future__ import annotations
 
 import json
-import os
-import secrets
 import socket
-import sys
-import threading
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
@@ -15,16 +11,13 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 from pytest_super.errors import SuperError
-from pytest_super.kernel.inside.endpoint import MAX_BODY
-from pytest_super.programs.trial_client import TOKEN, NoTrialError, ask, connect
+from pytest_super.programs.trial_client import NoTrialError, ask, connect
 from pytest_super.words import clipped
 
 if TYPE_CHECKING:
     from http.client import HTTPConnection
 
-    from mcp.server.lowlevel import Server
     from mcp.types import CallToolResult
-    from starlette.types import ASGIApp, Receive, Scope, Send
 
 
 INSTRUCTIONS = (
@@ -111,7 +104,7 @@ TOOLS = {
 }
 
 
-def call(name: str, arguments: dict[str, Any], connection: HTTPConnection | None = None) -> tuple[str, bool]:
+def call(name: str, arguments: dict[str, Any], connection: HTTPConnection) -> tuple[str, bool]:
     """The text that a call returns, and whether it is an error."""
     tool = TOOLS.get(name)
     if tool is None:
@@ -133,43 +126,20 @@ def step_text(step: dict[str, Any]) -> tuple[str, bool]:
 
 
 MISSING = "the Model Context Protocol needs its SDK: pip install 'pytest-super[mcp]'"
-PATH = "/mcp"
 
 
 def is_installed() -> bool:
     return find_spec("mcp") is not None
 
 
-def serve_stdio() -> None:
+def serve() -> None:
     """Serve one client on the standard streams until it closes them. Raises SuperError without the SDK."""
     if not is_installed():
         raise SuperError(MISSING)
     import anyio
-    from mcp.server.stdio import stdio_server
-
-    async def serve() -> None:
-        server = trial_server()
-        async with stdio_server() as (reader, writer):
-            await server.run(reader, writer, server.create_initialization_options())
-
-    anyio.run(serve)
-
-
-def serve_http(listener: socket.socket) -> None:
-    """Serve any number of clients at PATH of this address, by streamable HTTP, until the process ends."""
-    import uvicorn
-
-    # Without sessions, because a client has nothing that the trial does not keep.
-    app = trial_server().streamable_http_app(
-        streamable_http_path=PATH, stateless_http=True, max_request_body_size=MAX_BODY
-    )
-    config = uvicorn.Config(with_token(app, os.environ[TOKEN]), log_config=None)
-    uvicorn.Server(config).run(sockets=[listener])
-
-
-def trial_server() -> Server[Any]:
     from mcp import types
     from mcp.server.lowlevel import Server
+    from mcp.server.stdio import stdio_server
 
     tools = [
         types.Tool(
@@ -186,7 +156,12 @@ def trial_server() -> Server[Any]:
     async def call_tool(_: Any, params: types.CallToolRequestParams) -> types.CallToolResult:
         return await take(params.name, params.arguments or {})
 
-    return Server("trial", instructions=INSTRUCTIONS, on_list_tools=list_tools, on_call_tool=call_tool)
+    async def serve_streams() -> None:
+        server = Server("trial", instructions=INSTRUCTIONS, on_list_tools=list_tools, on_call_tool=call_tool)
+        async with stdio_server() as (reader, writer):
+            await server.run(reader, writer, server.create_initialization_options())
+
+    anyio.run(serve_streams)
 
 
 async def take(name: str, arguments: dict[str, Any]) -> CallToolResult:
@@ -208,33 +183,3 @@ async def take(name: str, arguments: dict[str, Any]) -> CallToolResult:
             with suppress(OSError):
                 waiting.shutdown(socket.SHUT_RDWR)
     return CallToolResult(content=[TextContent(type="text", text=text)], is_error=is_error)
-
-
-def with_token(app: ASGIApp, token: str) -> ASGIApp:
-    """The application for clients that send the token as `Authorization: Bearer TOKEN`; others get a 401."""
-    expected = f"Bearer {token}".encode()
-
-    async def checked(scope: Scope, receive: Receive, send: Send) -> None:
-        given = dict(scope.get("headers", [])).get(b"authorization", b"")
-        if scope["type"] == "lifespan" or secrets.compare_digest(given, expected):
-            await app(scope, receive, send)
-            return
-        await send({"type": "http.response.start", "status": 401, "headers": []})
-        await send({"type": "http.response.body", "body": b""})
-
-    return checked
-
-
-def main(listener: int) -> None:
-    """The process that McpAddress starts. `listener` is the descriptor of a socket that listens."""
-
-    def end_with_starter() -> None:
-        os.read(0, 1)
-        os._exit(0)
-
-    threading.Thread(target=end_with_starter, daemon=True).start()
-    serve_http(socket.socket(fileno=listener))
-
-
-if __name__ == "__main__":
-    main(int(sys.argv[1]))

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any
 from pytest_super.errors import TrialEnded
 from pytest_super.kernel.http_requests import HttpRequest, Reply
 from pytest_super.model.protocols.registry import FOLDERS
-from pytest_super.programs import mcp_server
 from pytest_super.programs.mcp_server import TEXT, TOOLS
 from pytest_super.store.trajectory import Step, step_to_data
 from pytest_super.trial.model_endpoint import ModelEndpoint
@@ -64,8 +63,6 @@ class TrialEndpoint:
                 return self._model.answer(request)
             self._lacks_model = True
             return refusal(404, "no_model", "this run has no model: set one with --super-model")
-        if path == f"{TRIAL}{mcp_server.PATH}" and not mcp_server.is_installed():
-            return refusal(501, "no_mcp", mcp_server.MISSING)
         if path in (TRIAL, f"{TRIAL}/history"):
             return self._report(request, path)
         name = path.removeprefix(f"{TRIAL}/")
