@@ -17,7 +17,6 @@ and folders that a closed sandbox left behind. Tests of a limit are skipped if t
 from pytest_super.kernel.conformance.cells import *  # noqa: F403
 from pytest_super.kernel.conformance.ends import *  # noqa: F403
 from pytest_super.kernel.conformance.files import *  # noqa: F403
-from pytest_super.kernel.conformance.interrupts import *  # noqa: F403
 from pytest_super.kernel.conformance.isolation import *  # noqa: F403
 from pytest_super.kernel.conformance.programs import *  # noqa: F403
 from pytest_super.kernel.conformance.support import isolated_kernel, kernel, shared_kernel

@@ -1,4 +1,6 @@
-"""The output of cells, of any size."""
+"""The output of cells, of any size, and their interrupts: no output is lost or shown in the wrong cell."""
+
+import time
 
 from pytest_super.kernel.cell import Outcome
 from pytest_super.kernel.client import Kernel
@@ -31,43 +33,6 @@ def test_output_of_child_processes_is_complete_and_in_order(shared_kernel: Kerne
     assert printed(shared_kernel, code) == "é€😀" * 20_000 + "\n"
 
 
-def test_output_that_is_not_utf8_is_replaced(shared_kernel: Kernel) -> None:
-    assert printed(shared_kernel, "import os; n = os.write(1, b'a\\xffb\\n')") == "a\ufffdb\n"
-    assert printed(shared_kernel, r"!printf 'a\377b\n'").replace("\ufffd", "?") == "a?b\n"
-    assert printed(shared_kernel, r"print('a\udcffb')").startswith("a")
-    assert still_works(shared_kernel)
-
-
-def test_input_is_refused_clearly(shared_kernel: Kernel) -> None:
-    result = shared_kernel.execute("name = input('who? ')", timeout=30)
-    assert result.outcome is Outcome.ERROR
-    assert result.detail.startswith("StdinNotImplementedError")
-    assert still_works(shared_kernel)
-
-
-def test_displays_are_output_and_show_their_last_state(shared_kernel: Kernel) -> None:
-    result = shared_kernel.execute(
-        "from IPython.display import clear_output, display, HTML\n"
-        "display({'loss': 0.5}); display(HTML('<b>x</b>')); 42"
-    )
-    kinds = [output["output_type"] for output in result.outputs]
-    assert kinds == ["display_data", "display_data", "execute_result"]
-    assert result.text == "{'loss': 0.5}\n<IPython.core.display.HTML object>\n42\n"
-    code = "handle = display('one', display_id=True)\nfor i in range(5): handle.update(i)\nprint('end')"
-    assert printed(shared_kernel, code) == "4\nend\n"
-    assert printed(shared_kernel, "for i in range(9):\n    clear_output(wait=True); print(i)") == "8\n"
-    bar = "print(f'\\r{i}% |{i // 10 * chr(35)}', end='', flush=True)"
-    code = f"for i in range(101): {bar}\nprint()\nprint('done')"
-    assert printed(shared_kernel, code) == "100% |##########\ndone\n"
-
-
-def test_a_cell_that_breaks_the_kernels_output_still_ends(kernel: Kernel) -> None:
-    result = kernel.execute("import sys\nsys.stdout = object()", timeout=30)
-    assert (result.outcome, result.detail) == (Outcome.ERROR, "the kernel ended the cell without a reply")
-    kernel.restart()
-    assert still_works(kernel)
-
-
 def test_30_megabytes_in_one_print(shared_kernel: Kernel) -> None:
     sizes: list[int] = []
     result = shared_kernel.execute(
@@ -85,6 +50,31 @@ def test_a_flood_can_be_interrupted(shared_kernel: Kernel) -> None:
     assert shared_kernel.execute("while True: print('x' * 1000)", timeout=1).is_running
     assert shared_kernel.interrupt(30).outcome is Outcome.INTERRUPTED
     assert still_works(shared_kernel)
+
+
+def test_errors_and_interrupts_leave_the_next_cells_output_alone(shared_kernel: Kernel) -> None:
+    printed(shared_kernel, "import time")
+    for number in range(15):
+        failed = shared_kernel.execute(f"raise ValueError({number})", timeout=60)
+        assert (failed.outcome, failed.detail) == (Outcome.ERROR, f"ValueError: {number}")
+        assert printed(shared_kernel, f"print('after', {number})") == f"after {number}\n"
+        # Every other cell has yet to begin when it is interrupted.
+        timeout = 0.05 * (number % 2)
+        assert shared_kernel.execute("while True: time.sleep(0.01)", timeout=timeout).is_running
+        assert shared_kernel.interrupt(30).outcome is Outcome.INTERRUPTED
+        assert printed(shared_kernel, f"print('then', {number})") == f"then {number}\n"
+
+
+def test_cells_that_await_and_child_processes_can_be_interrupted(shared_kernel: Kernel) -> None:
+    assert shared_kernel.execute("import asyncio\nawait asyncio.Event().wait()", timeout=1.5).is_running
+    assert shared_kernel.interrupt(30).outcome is Outcome.INTERRUPTED
+    # Without isolation, other tests can have sleeping processes of their own.
+    seconds = f"600.{time.time_ns()}"
+    shared_kernel.execute(f"import subprocess\nsubprocess.run(['sleep', '{seconds}'])", timeout=0.5)
+    assert shared_kernel.interrupt(30).outcome is Outcome.INTERRUPTED
+    assert f"sleep {seconds}" not in printed(
+        shared_kernel, "!cat /proc/[0-9]*/cmdline 2>/dev/null | tr '\\0' ' ' | tr -d '[]'; echo"
+    )
 
 
 def test_fixed_variables_are_set_and_a_tasks_own_override_them(sandbox_factory: SandboxFactory) -> None:

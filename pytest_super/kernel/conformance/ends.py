@@ -4,7 +4,6 @@ from pytest_super.kernel.cell import CellResult, Outcome
 from pytest_super.kernel.client import Kernel
 from pytest_super.kernel.conformance.support import (
     IGNORES_INTERRUPTS,
-    MEGABYTE,
     Remains,
     SandboxFactory,
     limited,
@@ -38,28 +37,6 @@ def test_a_kernel_that_ends_says_why_and_loses_its_state(kernel: Kernel) -> None
     death = kernel.execute(code, timeout=30)
     assert death.text == "last words\n"
     assert_dead_until_restart(kernel, death, "killed by signal 9")
-
-
-def test_a_kernel_that_dies_between_cells_is_noticed(kernel: Kernel) -> None:
-    printed(kernel, "import os, threading\nthreading.Timer(0.3, os._exit, [4]).start()")
-    assert until(lambda: kernel.execute("1", timeout=30).outcome is Outcome.KERNEL_DIED)
-    assert kernel.execute("1").detail == "exit code 4 (before this cell, which did not run)"
-
-
-def test_the_end_comes_after_all_output(kernel: Kernel) -> None:
-    sizes: list[int] = []
-    long = f"import os, sys, time\nprint('x' * {30 * MEGABYTE})\nsys.stdout.flush()"
-    code = f"{long}\ntime.sleep(1)\nos._exit(3)"
-    death = kernel.execute(code, timeout=120, listener=lambda text: sizes.append(len(text)))
-    assert (death.outcome, sum(sizes)) == (Outcome.KERNEL_DIED, 30 * MEGABYTE + 1)
-
-
-def test_a_kernel_that_is_stopped_while_traced_has_not_ended(kernel: Kernel) -> None:
-    # Its parent, the bridge, becomes its tracer, and is told of each stop.
-    printed(kernel, "import ctypes, os, signal\nctypes.CDLL(None).ptrace(0, 0, 0, 0)")
-    assert kernel.execute("os.kill(os.getpid(), signal.SIGSTOP)", timeout=1).outcome is Outcome.TIMED_OUT
-    kernel.restart()
-    assert still_works(kernel)
 
 
 def test_out_of_memory_is_named(sandbox_factory: SandboxFactory) -> None:

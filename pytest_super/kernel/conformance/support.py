@@ -45,10 +45,10 @@ def isolated_kernel(sandbox_factory: SandboxFactory) -> Iterator[Kernel]:
 
 
 @contextlib.contextmanager
-def started(sandbox: Sandbox) -> Iterator[Kernel]:
+def started(sandbox: Sandbox, *, with_kernel: bool = True) -> Iterator[Kernel]:
     kernel = Kernel(sandbox)
     try:
-        kernel.start()
+        kernel.start(with_kernel=with_kernel)
         yield kernel
     finally:
         kernel.close()
