@@ -113,11 +113,11 @@ class FileChannel:
             self._send_control("end", aborted=False)
             self._next_piece(path)
 
-    def _ask(self, op: str, path: str, limit: int | None = None, **fields: Any) -> FileRequest:
+    def _ask(self, op: str, path: str, limit: int | None = None, **asked: Any) -> FileRequest:
         self._request = request = FileRequest(next(self._ids), limit)
         if self._has_ended:
             request.answers.put(None)
-        self._send_control(op, id=request.number, path=os.fspath(path), limit=limit, **fields)
+        self._send_control(op, id=request.number, path=os.fspath(path), limit=limit, asked=asked)
         return request
 
     def _next_piece(self, path: str) -> bytes | None:

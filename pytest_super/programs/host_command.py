@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from pytest_super.errors import InfrastructureError
 from pytest_super.kernel.cell import CellResult, Outcome
-from pytest_super.kernel.inside.filework import open_regular
+from pytest_super.kernel.inside.lookup import open_regular
 from pytest_super.kernel.inside.processes import remove_tree
 from pytest_super.kernel.output import readable
 from pytest_super.model.protocols import registry

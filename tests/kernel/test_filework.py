@@ -15,7 +15,7 @@ work = FileWork(sent.append)
 work.receive(bytes(2**19))
 work.receive(b"")
 try:
-    work._write({"op": "write", "id": 1, "path": sys.argv[1], "size": int(sys.argv[2])})
+    work._write({"op": "write", "id": 1, "path": sys.argv[1], "asked": {"size": int(sys.argv[2])}})
 except OSError as error:
     print(error.strerror)
 """

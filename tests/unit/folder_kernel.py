@@ -6,8 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from pytest_super.kernel.files import READ_LIMIT, FileSearch
-from pytest_super.kernel.inside.filework import open_regular
-from pytest_super.kernel.inside.lookup import search
+from pytest_super.kernel.inside.lookup import open_regular, search
 from pytest_super.testing import FakeFiles, FakeKernel
 
 
@@ -32,7 +31,7 @@ class FolderFiles(FakeFiles):
 
     def search(self, path: str = ".", **asked: Any) -> FileSearch:
         wanted = {"name": "*", "text": "", "hidden": True, "most": 1000, "seconds": 60.0}
-        return FileSearch(**search(self.resolve(path), open_regular, **{**wanted, **asked}))
+        return FileSearch(**search(self.resolve(path), **{**wanted, **asked}))
 
 
 class FolderKernel(FakeKernel):

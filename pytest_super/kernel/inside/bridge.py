@@ -32,12 +32,6 @@ from pytest_super.kernel.inside.program_run import ProgramRun
 TICK_MILLISECONDS = 1000
 # A host that is silent for this long is gone, even if the stream is open. Its pings replace the value.
 FIRST_SILENCE = 60.0
-FILE_OPS = frozenset(
-    (
-        *("read", "piece", "list", "resolve", "search", "digests", "clock", "changed", "changes"),
-        *("remove", "write", "upload", "memory_kills"),
-    )
-)
 
 
 class Bridge:
@@ -134,7 +128,7 @@ class Bridge:
                 self._kernel.send(parts)
 
     def _handle_control(self, fields: dict[str, Any], payload: bytes) -> None:
-        if fields["op"] in FILE_OPS:
+        if fields["op"] in self._files.operations:
             self._files.request({**fields, "path": os.path.join(self._directory(), fields["path"])})
         else:
             getattr(self, "_on_" + fields.pop("op"))(payload, **fields)

@@ -10,7 +10,7 @@ import struct
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from pytest_super.kernel.inside.filework import open_regular
+from pytest_super.kernel.inside.lookup import open_regular
 from pytest_super.kernel.inside.process_image import kept_lines, repositories_of
 
 LONGEST_SCRIPT = 2**20

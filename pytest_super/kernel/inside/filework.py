@@ -13,10 +13,12 @@ import stat
 import sys
 import time
 from collections.abc import Callable, Iterable, Iterator
+from functools import partial
 from typing import Any
 
 from pytest_super.kernel.inside import lookup
 from pytest_super.kernel.inside.frames import encode_control
+from pytest_super.kernel.inside.lookup import open_regular
 from pytest_super.kernel.inside.processes import oom_kills, remove_tree
 
 CHUNK = 2**20
@@ -34,10 +36,27 @@ class FileWork:
         self._send = send
         self._jobs: queue.Queue[dict[str, Any]] = queue.Queue()
         self._incoming: queue.Queue[bytes | None] = queue.Queue()
-        self._watch = lookup.Watch()
+        answers: dict[str, Callable[..., object]] = {
+            "list": entries,
+            "resolve": os.path.realpath,
+            "clock": lambda _: time.time(),
+            "memory_kills": lambda _: oom_kills(),
+            "search": lookup.search,
+            "digests": lookup.digests,
+            "changed": lookup.changed,
+            "changes": lookup.Watch().changes,
+        }
+        self.operations: dict[str, Callable[[dict[str, Any]], None]] = {
+            "read": self._read,
+            "piece": self._piece,
+            "remove": lambda job: remove(job["path"]),
+            "write": self._write,
+            "upload": self._upload,
+            **{op: partial(self._answer, find) for op, find in answers.items()},
+        }
 
     def request(self, job: dict[str, Any]) -> None:
-        """Queue a job: `op`, `id`, `path` (absolute); a read's `limit` in bytes, a search's arguments."""
+        """Queue a job: `op`, `id`, `path` (absolute), `limit` in bytes, and what else is `asked`."""
         self._jobs.put(job)
 
     def receive(self, chunk: bytes | None) -> None:
@@ -48,7 +67,7 @@ class FileWork:
         while True:
             job = self._jobs.get()
             try:
-                getattr(self, "_" + job["op"])(job)
+                self.operations[job["op"]](job)
             except Exception as error:
                 # The thread must survive every job. The host raises the error.
                 number = getattr(error, "errno", None)
@@ -69,43 +88,12 @@ class FileWork:
 
     def _piece(self, job: dict[str, Any]) -> None:
         with open_regular(job["path"]) as file:
-            file.seek(job["start"])
+            file.seek(job["asked"]["start"])
             self._send_data(job, file.read(job["limit"]))
 
-    def _list(self, job: dict[str, Any]) -> None:
-        entries = [describe(entry) for entry in sorted(os.scandir(job["path"]), key=lambda entry: entry.name)]
-        self._send_json(job, entries)
-
-    def _resolve(self, job: dict[str, Any]) -> None:
-        self._send_json(job, os.path.realpath(job["path"]))
-
-    def _search(self, job: dict[str, Any]) -> None:
-        asked = {field: job[field] for field in ("name", "text", "hidden", "most", "seconds")}
-        self._send_json(job, lookup.search(os.path.realpath(job["path"]), open_regular, **asked))
-
-    def _digests(self, job: dict[str, Any]) -> None:
-        asked = {field: job[field] for field in ("most", "largest", "seconds")}
-        self._send_json(job, lookup.digests(job["path"], open_regular, **asked))
-
-    def _clock(self, job: dict[str, Any]) -> None:
-        self._send_json(job, time.time())
-
-    def _memory_kills(self, job: dict[str, Any]) -> None:
-        self._send_json(job, oom_kills())
-
-    def _changed(self, job: dict[str, Any]) -> None:
-        asked = {field: job[field] for field in ("pattern", "since", "most", "seconds")}
-        self._send_json(job, lookup.changed(job["path"], **asked))
-
-    def _changes(self, job: dict[str, Any]) -> None:
-        asked = {field: job[field] for field in ("most", "largest", "seconds")}
-        self._send_json(job, self._watch.changes(job["path"], open_regular, **asked))
-
-    def _remove(self, job: dict[str, Any]) -> None:
-        remove(job["path"])
-
-    def _send_json(self, job: dict[str, Any], value: object) -> None:
-        self._send_data(job, json.dumps(value).encode())
+    def _answer(self, find: Callable[..., object], job: dict[str, Any]) -> None:
+        """Send what it finds at the path, in JSON."""
+        self._send_data(job, json.dumps(find(job["path"], **job["asked"])).encode())
 
     def _send_data(self, job: dict[str, Any], data: bytes) -> None:
         for start in range(0, len(data), CHUNK):
@@ -114,7 +102,7 @@ class FileWork:
     def _write(self, job: dict[str, Any]) -> None:
         # In place, so that permissions, owners and links stay as they are.
         with open_regular(job["path"], os.O_WRONLY | os.O_CREAT) as file:
-            reserve(file.fileno(), job["size"])
+            reserve(file.fileno(), job["asked"]["size"])
             for chunk in self._chunks(job):
                 file.write(chunk)
             # Here and not by O_TRUNC: if the disk is full, `reserve` fails and the file keeps its content.
@@ -154,19 +142,6 @@ class Incoming:
 
     def read(self, _: int) -> bytes:
         return next(self._chunks, b"")
-
-
-def open_regular(path: str, flags: int = os.O_RDONLY) -> Any:
-    """The file, opened with `flags`. Raises OSError for a device or a pipe, which can block for ever."""
-    # O_NONBLOCK, because opening a pipe waits for its other end.
-    descriptor = os.open(path, flags | os.O_NONBLOCK | os.O_CLOEXEC, 0o666)
-    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-        os.close(descriptor)
-        # A folder can be opened for reading, but callers expect the error that `open` raises.
-        if os.path.isdir(path):
-            raise OSError(errno.EISDIR, "Is a directory")
-        raise OSError(errno.EINVAL, "Not a regular file")
-    return os.fdopen(descriptor, "wb" if flags & os.O_WRONLY else "rb")
 
 
 def remove(path: str) -> None:
@@ -215,6 +190,10 @@ def reserve(descriptor: int, size: int) -> None:
         if error.errno not in (errno.EOPNOTSUPP, errno.EINVAL):
             os.ftruncate(descriptor, old_size)
             raise
+
+
+def entries(folder: str) -> list[dict[str, Any]]:
+    return [describe(entry) for entry in sorted(os.scandir(folder), key=lambda entry: entry.name)]
 
 
 def describe(entry: os.DirEntry[str]) -> dict[str, Any]:

@@ -9,7 +9,7 @@ import os
 import re
 import stat
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import suppress
 from typing import Any
 
@@ -24,14 +24,26 @@ OF_THE_SYSTEM = frozenset(("/proc", "/sys", "/dev", "/usr/share", "/usr/include"
 TEXT_SAMPLE = 8192
 
 
+def open_regular(path: str, flags: int = os.O_RDONLY) -> Any:
+    """The file, opened with `flags`. Raises OSError for a device or a pipe, which can block for ever."""
+    # O_NONBLOCK, because opening a pipe waits for its other end.
+    descriptor = os.open(path, flags | os.O_NONBLOCK | os.O_CLOEXEC, 0o666)
+    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+        os.close(descriptor)
+        # A folder can be opened for reading, but callers expect the error that `open` raises.
+        if os.path.isdir(path):
+            raise OSError(errno.EISDIR, "Is a directory")
+        raise OSError(errno.EINVAL, "Not a regular file")
+    return os.fdopen(descriptor, "wb" if flags & os.O_WRONLY else "rb")
+
+
 class OutOfTime(Exception):
     """The search has taken its time."""
 
 
-def search(
-    folder: str, read: Callable[[str], Any], *, name: str, text: str, hidden: bool, most: int, seconds: float
-) -> dict[str, Any]:
-    """The fields of a files.FileSearch. `read` opens a file; files that it cannot open are skipped."""
+def search(folder: str, *, name: str, text: str, hidden: bool, most: int, seconds: float) -> dict[str, Any]:
+    """The fields of a files.FileSearch. Files that cannot be opened are skipped."""
+    folder = os.path.realpath(folder)
     deadline = time.monotonic() + seconds
     needle = text.encode("utf-8", "surrogateescape")
     result: dict[str, Any] = {"folder": folder, "found": [], "files": 0, "lines": 0, "is_complete": True}
@@ -40,7 +52,7 @@ def search(
             check_time(deadline)
             if not has_name(path, name):
                 continue
-            lines = count_in(os.path.join(folder, path), needle, read, deadline) if needle else 0
+            lines = count_in(os.path.join(folder, path), needle, deadline) if needle else 0
             if needle and not lines:
                 continue
             result["files"] += 1
@@ -52,9 +64,7 @@ def search(
     return result
 
 
-def digests(
-    path: str, read: Callable[[str], Any], *, most: int, largest: int, seconds: float
-) -> dict[str, Any]:
+def digests(path: str, *, most: int, largest: int, seconds: float) -> dict[str, Any]:
     """The fields of a files.Digests: the regular files at or below `path`, without following links.
 
     Of files of more than `largest` bytes the content is not read. Raises OSError if there is nothing at
@@ -68,7 +78,7 @@ def digests(
             if len(found) == most:
                 raise OutOfTime
             file = os.path.join(path, name) if name else path
-            with suppress(OSError), read(file) as opened:
+            with suppress(OSError), open_regular(file) as opened:
                 status = os.fstat(opened.fileno())
                 is_executable = status.st_mode & stat.S_IXUSR > 0
                 sha256 = digest(opened, deadline) if status.st_size <= largest else ""
@@ -107,9 +117,7 @@ class Watch:
     def __init__(self) -> None:
         self._before: dict[str, dict[str, tuple[int, ...]]] = {}
 
-    def changes(
-        self, folder: str, read: Callable[[str], Any], *, most: int, largest: int, seconds: float
-    ) -> dict[str, str] | None:
+    def changes(self, folder: str, *, most: int, largest: int, seconds: float) -> dict[str, str] | None:
         """The files that were made, changed or removed since the last time, with what tells their content.
 
         That is a digest, the size of a file of more than `largest` bytes, "" for one that is gone. At most
@@ -122,7 +130,7 @@ class Watch:
             self._before[folder] = now
             changed = sorted(path for path in {*before, *now} if before.get(path) != now.get(path))[:most]
             return {
-                path: told_content(os.path.join(folder, path), read, largest, deadline) if path in now else ""
+                path: told_content(os.path.join(folder, path), largest, deadline) if path in now else ""
                 for path in changed
             }
         except OutOfTime:
@@ -142,11 +150,11 @@ def states_below(folder: str, deadline: float) -> dict[str, tuple[int, ...]]:
     return found
 
 
-def told_content(path: str, read: Callable[[str], Any], largest: int, deadline: float) -> str:
+def told_content(path: str, largest: int, deadline: float) -> str:
     try:
         if os.path.islink(path):
             return "-> " + os.readlink(path)
-        with read(path) as file:
+        with open_regular(path) as file:
             size = os.fstat(file.fileno()).st_size
             return digest(file, deadline) if size <= largest else f"{size} bytes"
     except OSError:
@@ -221,44 +229,19 @@ def has_name(path: str, name: str) -> bool:
     return own == name or fnmatch.fnmatchcase(own, name)
 
 
-def count_in(path: str, needle: bytes, read: Callable[[str], Any], deadline: float) -> int:
+def count_in(path: str, needle: bytes, deadline: float) -> int:
     """The number of lines of a text file that contain `needle`. Raises OutOfTime."""
-    try:
-        with read(path) as file:
-            return count_lines(text_chunks(file, deadline), needle)
-    except OSError:
-        return 0
-
-
-def text_chunks(file: Any, deadline: float) -> Iterator[bytes]:
-    """The pieces of a text file; none of a binary one. Raises OutOfTime."""
-    is_first = True
-    # A read returns None when there is no data now, as for some files in /proc.
-    while chunk := file.read(CHUNK):
-        if is_first and b"\0" in chunk[:TEXT_SAMPLE]:
-            return
-        is_first = False
-        yield chunk
-        check_time(deadline)
+    lines = 0
+    with suppress(OSError), open_regular(path) as file:
+        if b"\0" in file.peek(TEXT_SAMPLE)[:TEXT_SAMPLE]:
+            return 0
+        # Of a longer line, pieces count: it can be larger than the memory.
+        while line := file.readline(CHUNK):
+            lines += needle in line
+            check_time(deadline)
+    return lines
 
 
 def check_time(deadline: float) -> None:
     if time.monotonic() > deadline:
         raise OutOfTime
-
-
-def count_lines(chunks: Iterable[bytes], needle: bytes) -> int:
-    """The number of lines that contain `needle`, which has no newline. Needs little memory for long lines."""
-    lines, rest, is_counted = 0, b"", False
-    for chunk in chunks:
-        data, position = rest + chunk, 0
-        while True:
-            at = data.find(b"\n" if is_counted else needle, position)
-            if at < 0:
-                break
-            position = at + (1 if is_counted else len(needle))
-            lines += not is_counted
-            is_counted = not is_counted
-        # The end of the data that can be the beginning of a needle, but is too short to contain one.
-        rest = data[max(position, len(data) - len(needle) + 1) :]
-    return lines
