@@ -17,6 +17,7 @@ from pytest_super.errors import EngineError
 from pytest_super.kernel.cell import CellResult, Outcome
 from pytest_super.kernel.files import READ_LIMIT, FileEntry, FileSearch
 from pytest_super.kernel.inside.values import to_json
+from pytest_super.kernel.terminal_text import as_shown
 from pytest_super.model.completion import Completion, Message, Usage
 
 
@@ -262,14 +263,12 @@ def cell_result(printed: str, value: object, error: str) -> CellResult:
     if printed:
         outputs.append({"output_type": "stream", "name": "stdout", "text": printed})
     if value is not None:
-        data = {"text/plain": repr(value)}
-        outputs.append(
-            {"output_type": "execute_result", "data": data, "metadata": {}, "execution_count": None}
-        )
+        result = {"data": {"text/plain": repr(value)}, "metadata": {}, "execution_count": None}
+        outputs.append({"output_type": "execute_result", **result})
     if error:
         name, _, words = error.partition(": ")
         outputs.append({"output_type": "error", "ename": name, "evalue": words, "traceback": [error]})
-    text = printed + (repr(value) if value is not None else "") + error
+    text = as_shown(printed + (repr(value) if value is not None else "") + error)
     outcome = Outcome.ERROR if error else Outcome.OK
     return CellResult(outcome=outcome, text=text, outputs=outputs, detail=error)
 

@@ -1,10 +1,11 @@
 """The output of a cell: Jupyter messages merged into nbformat outputs of bounded size, and as plain text."""
 
+import re
 from collections import deque
 from collections.abc import MutableSequence
 from typing import Any
 
-from pytest_super.kernel.terminal_text import as_shown
+from pytest_super.kernel.terminal_text import as_shown, is_plain
 
 # Characters kept from the beginning and from the end of one result's output.
 HEAD = 100_000
@@ -19,6 +20,8 @@ BINARY = 20_000_000
 WEIGHT = 50
 # Streams in the tail are kept in pieces of about this many characters, so that dropping the first is cheap.
 PIECE = 4096
+# The note where something was left out.
+GAP = re.compile(r"(\n\[\.\.\. \d+ characters left out \.\.\.\]\n)")
 
 
 class CellOutput:
@@ -222,12 +225,19 @@ def output_text(output: dict[str, Any]) -> str:
 
 
 def readable(outputs: list[dict[str, Any]]) -> str:
-    """All outputs, each as a terminal without colours would show it, and displays on their own lines."""
-    text = ""
+    """All outputs as a terminal without colours shows them.
+
+    Displays, and streams with control characters, are on lines of their own.
+    """
+    text, was_apart = "", False
     for output in outputs:
-        shown = as_shown(output_text(output))
+        raw = output_text(output)
         if output["output_type"] == "stream":
-            text += shown
+            # One after the other, so that nothing after a gap is written over what stood before it.
+            shown, is_apart = "".join(map(as_shown, GAP.split(raw))), not is_plain(raw)
         else:
-            text += ("" if text.endswith("\n") or not text else "\n") + shown + "\n"
+            shown, is_apart = f"{as_shown(raw)}\n", True
+        if (is_apart or was_apart) and text and not text.endswith("\n"):
+            text += "\n"
+        text, was_apart = text + shown, is_apart
     return text

@@ -9,7 +9,6 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from pytest_super.errors import InfrastructureError, TrialEnded
-from pytest_super.kernel.output import readable
 from pytest_super.store.trajectory import Action
 from pytest_super.trial.program import NOT_FOUND, ProgramResult
 from pytest_super.words import exit_words
@@ -51,7 +50,7 @@ def explain_no_answer(trial: Trial, ran: ProgramResult, problem: str, *, has_act
         raise not_started(ran.not_started)
     if ran.exit_code is None:
         return
-    last = readable(ran.result.outputs).strip().rpartition("\n")[2][:LONGEST_LINE]
+    last = ran.result.text.strip().rpartition("\n")[2][:LONGEST_LINE]
     how = ": ".join(filter(None, (exit_words(ran.exit_code), last)))
     if ran.refused and is_idle:
         raise InfrastructureError(

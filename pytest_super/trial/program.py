@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from pytest_super.kernel.cell import CellResult, Outcome
 from pytest_super.kernel.observed import ObservedProcess
 from pytest_super.model.completion import Model
-from pytest_super.trial.observation import observation_of, shown_output
+from pytest_super.trial.observation import observation_of
 from pytest_super.words import exit_words
 
 if TYPE_CHECKING:
@@ -47,7 +47,7 @@ class ProgramResult:
     def observation(self) -> str:
         if not self.note:
             return observation_of(self.result)
-        return "\n".join(filter(None, (shown_output(self.result).rstrip("\n"), self.note)))
+        return "\n".join(filter(None, (self.result.text.rstrip("\n"), self.note)))
 
 
 class Program:

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pytest_super.kernel.cell import CellResult, Outcome
-from pytest_super.kernel.output import CellOutput
+from pytest_super.kernel.output import CellOutput, readable
 from pytest_super.kernel.terminal_text import WIDTH, as_shown, is_plain
 from pytest_super.testing import FakeKernel
 from pytest_super.trial.observation import observation_of
@@ -110,7 +110,7 @@ def display(text: str) -> dict[str, Any]:
 
 
 def observed(*outputs: dict[str, Any], outcome: Outcome = Outcome.OK) -> str:
-    return observation_of(CellResult(outcome=outcome, text="not used", outputs=list(outputs)))
+    return observation_of(CellResult(outcome=outcome, text=readable(list(outputs))))
 
 
 def test_an_observation_shows_what_bars_left_and_the_outputs_keep_all() -> None:
@@ -119,11 +119,6 @@ def test_an_observation_shows_what_bars_left_and_the_outputs_keep_all() -> None:
     assert observation_of(result) == "done!oading\n"
     assert result.outputs == outputs
     assert "\r" in outputs[0]["text"]
-
-
-def test_an_observation_of_a_result_without_outputs_is_its_text_as_shown() -> None:
-    assert observation_of(CellResult(outcome=Outcome.OK, text="a\rb")) == "b"
-    assert observation_of(CellResult(outcome=Outcome.OK)) == ""
 
 
 def test_a_stream_writes_over_no_line_of_the_other_whatever_order_they_came_in() -> None:
