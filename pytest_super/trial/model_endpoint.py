@@ -2,24 +2,20 @@
 
 from __future__ import annotations
 
-import json
 import re
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, cast
 
-from pytest_super.kernel.http_requests import EVENTS, Gone, HttpRequest, Reply
+from pytest_super.kernel.http_requests import Gone, HttpRequest, Reply
 from pytest_super.model.client import GatewayModel, error_of
-from pytest_super.model.completion import BudgetSpentError, FilteredError, Model, ModelError, Usage
-from pytest_super.model.failures import RETRIED, ModelCallError
-from pytest_super.model.protocols.exchange import exchange
-from pytest_super.model.protocols.protocol import headers_for, reading
+from pytest_super.model.completion import BudgetSpentError, Model, ModelError, Usage
+from pytest_super.model.failures import RETRIED
+from pytest_super.model.protocols.protocol import headers_for
 from pytest_super.model.protocols.registry import OFFERED, ROUTES, models_at, route_of
 from pytest_super.model.protocols.route import Route
-from pytest_super.model.token_estimate import CHARACTERS_PER_TOKEN
-from pytest_super.store.trajectory import now
-from pytest_super.trial.model_replies import HeldStream, RefusedError, chat_completion, refusal, reply
+from pytest_super.trial.model_replies import HeldStream, RefusedError, refusal, reply
 
 if TYPE_CHECKING:
     from pytest_super.trial.budget import Budget
@@ -151,8 +147,6 @@ class ModelEndpoint:
             return stream.refuse(protocol, 403, f"budget_{spent.limit}", str(spent))
         except RefusedError as error:
             return stream.refuse(protocol, 400, error.code, str(error))
-        except FilteredError as error:
-            return stream.refuse(protocol, 400, CODES["filtered"], str(error))
         except Exception as error:
             failed = error if isinstance(error, ModelError) else ModelError(f"the model failed: {error!r}")
             self.failure = self.failure or failed
@@ -160,16 +154,9 @@ class ModelEndpoint:
             return stream.refuse(protocol, 403, "model_error", str(error))
 
     def _call(self, request: HttpRequest, route: Route, stream: HeldStream) -> Reply | None:
-        if hasattr(self._model, "forward"):
-            return self._forward(cast("GatewayModel", self._model), request, route, stream)
-        if route.is_count:
-            return reply(ROUTES[route].counted(len(request.body) // CHARACTERS_PER_TOKEN))
-        return self._complete(self._model, request, route)
-
-    def _forward(
-        self, model: GatewayModel, request: HttpRequest, route: Route, stream: HeldStream
-    ) -> Reply | None:
-        began = self._budget.clock()
+        if not hasattr(self._model, "forward"):
+            raise ModelError("a program can ask the model of --super-model alone, not one of a fixture")
+        model, began = cast("GatewayModel", self._model), self._budget.clock()
         # A client that leaves cancels its call.
         answer = model.forward(route, request.body, request.when_gone, stream.send, request.headers)
         if "error" in answer:
@@ -178,8 +165,7 @@ class ModelEndpoint:
             self._broken = 0
             for tool in answer["removed"]:
                 self._name(self._removed, tool)
-            usage = Usage.from_data(answer)
-            self._charge(usage, answer["seconds"], (answer["exchange"], usage, answer["started"]), began)
+            self._charge(answer, began)
         return None if stream.end() else reply(answer["body"])
 
     def _error_of(self, error: dict[str, str], route: Route, stream: HeldStream) -> Exception:
@@ -191,44 +177,14 @@ class ModelEndpoint:
             return RefusedError(CODES.get(code, code), error["message"])
         return error_of(error)
 
-    def _charge(
-        self,
-        usage: Usage,
-        seconds: float,
-        told: tuple[dict[str, Any], Usage, str],
-        began: float | None = None,
-    ) -> None:
+    def _charge(self, answer: dict[str, Any], began: float) -> None:
         """Charge a request asked at the time `began`. Raises BudgetSpentError if that spent the budget."""
+        usage = Usage.from_data(answer)
         with self._lock:
             # After the end, the trial takes the totals from the model's ledger.
             if self._is_closed:
                 raise Gone
-            self._budget.charge_call(usage, seconds, began)
-        self._on_call(*told)
+            self._budget.charge_call(usage, answer["seconds"], began)
+        self._on_call(answer["exchange"], usage, answer["started"])
         if limit := self._budget.spent_besides_compute():
             raise BudgetSpentError(limit)
-
-    def _complete(self, model: Model, request: HttpRequest, route: Route) -> Reply:
-        """Answer by a model without `forward`, for example one from a fixture."""
-        protocol = ROUTES[route]
-        try:
-            with reading():
-                fields = json.loads(request.body)
-                accepted, _ = protocol.accepted(fields, is_open=False)
-                chat = protocol.to_chat(accepted)
-        except ModelCallError as error:
-            raise RefusedError("invalid_request", error.message) from None
-        except RecursionError:
-            raise RefusedError("invalid_request", "the request is nested too deeply") from None
-        try:
-            others = {name: chat[name] for name in chat if name != "messages"}
-            completion = model.complete(chat["messages"], **others)
-        except ValueError as error:
-            raise RefusedError("invalid_request", str(error)) from None
-        answer = chat_completion(completion)
-        told = exchange(chat["messages"], answer["choices"][0]["message"])
-        self._charge(completion.usage, completion.seconds, (told, completion.usage, now()))
-        body = protocol.from_chat(answer, accepted)
-        if not route.wants_stream(fields):
-            return reply(body)
-        return Reply(status=200, body="".join(protocol.events(body, fields)).encode(), type=EVENTS)

@@ -1,11 +1,9 @@
 """What a program gets from the model door: replies, refusals, and streams whose end can be withheld."""
 
 import json
-import uuid
 from typing import Any
 
 from pytest_super.kernel.http_requests import HttpRequest, Reply
-from pytest_super.model.completion import Completion
 from pytest_super.model.protocols.protocol import WireProtocol, plain_error
 
 # The end of each event.
@@ -49,21 +47,6 @@ class HeldStream:
             return reply(protocol.error(status, code, message), status)
         self._request.relay(protocol.error_event(code, message).encode())
         return None
-
-
-def chat_completion(completion: Completion) -> dict[str, Any]:
-    message: dict[str, Any] = {"role": "assistant", "content": completion.text}
-    if completion.tool_calls:
-        message["tool_calls"] = completion.tool_calls
-    prompt, said = completion.usage.prompt_tokens, completion.usage.completion_tokens
-    return {
-        "id": f"chatcmpl-{uuid.uuid4().hex}",
-        "object": "chat.completion",
-        "created": 0,
-        "model": completion.model,
-        "choices": [{"index": 0, "message": message, "finish_reason": completion.finish_reason}],
-        "usage": {"prompt_tokens": prompt, "completion_tokens": said, "total_tokens": prompt + said},
-    }
 
 
 def reply(value: dict[str, Any], status: int = 200) -> Reply:

@@ -257,28 +257,15 @@ def test_waiting_for_the_model_is_no_compute_time(
     assert result["compute_seconds"] < 2.5 < 3.0 <= result["model_seconds"]
 
 
-# A model that answers when the compute time is spent.
-SLOW_MODEL = """
-import pytest, time
-from pytest_super.model.completion import Completion
-
-@pytest.fixture
-def super_model(super_budget):
-    class Slow:
-        def complete(self, messages, **parameters):
-            while super_budget.spent() is None:
-                time.sleep(0.05)
-            return Completion(text="42")
-    return Slow()
-"""
-
-
 @pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="processes are observed by /proc")
-def test_what_a_program_computes_while_it_waits_for_the_model_is_charged(project: CommandProject) -> None:
-    (project.path / "conftest.py").write_text(SLOW_MODEL)
+def test_what_a_program_computes_while_it_waits_for_the_model_is_charged(
+    project: CommandProject, openai_environment: OpenAIServer
+) -> None:
+    openai_environment.always("42")
+    openai_environment.latency = 20.0
     project.add_task(limits={"compute": 2, "wall": 60})
-    result = project.run(f"(while :; do :; done) & {ASK_ONCE}")
+    result = project.run(f"(while :; do :; done) & {ASK_ONCE}", "--super-model=openai/gpt-4o")
     assert (result["stop_reason"], result["submitted"]) == ("compute", False)
 
 
@@ -322,7 +309,7 @@ def test_a_program_that_kills_the_sandbox_is_not_solved_and_the_next_trial_is_no
     assert ends == [("sandbox_lost", False), ("submitted", True)]
 
 
-def test_a_fixture_may_be_the_model(project: CommandProject) -> None:
+def test_a_model_of_a_fixture_is_refused(project: CommandProject) -> None:
     project.pytester.makeconftest(
         """
         import pytest
@@ -334,7 +321,9 @@ def test_a_fixture_may_be_the_model(project: CommandProject) -> None:
         """
     )
     project.add_task()
-    assert project.run(ASK_ONCE)["solved"]
+    result = project.run(ASK_ONCE)
+    assert result["stop_reason"] == "error"
+    assert "a program can ask the model of --super-model alone" in result["error"]
 
 
 @pytest.mark.slow

@@ -20,12 +20,20 @@ from pytest_super.kernel.inside import endpoint
 from pytest_super.programs.trial_endpoint import FIELDS, TrialEndpoint, read_fields
 from pytest_super.programs.trial_server import TrialServer
 from pytest_super.store.trajectory import Action, Step
-from pytest_super.testing import FakeModel
 from pytest_super.trial.observation import ONLY_SUBMIT
 from tests.unit.test_trial import Bench
 
 ASK = {"messages": [{"role": "user", "content": "go on"}]}
 Answer = tuple[int, Any]
+
+
+class Hello:
+    """A model behind the gateway."""
+
+    def forward(self, *_: Any) -> dict[str, Any]:
+        used = {"prompt_tokens": 8, "completion_tokens": 2, "cost_usd": None}
+        body = {"choices": [{"message": {"content": "hello"}}]}
+        return {"body": body, "removed": [], "exchange": {}, "seconds": 0.0, "started": "", **used}
 
 
 class Beside:
@@ -89,7 +97,7 @@ def program() -> Iterator[Beside]:
 @pytest.fixture
 def asking() -> Iterator[Beside]:
     """A program with a model."""
-    with beside(model=FakeModel("hello")) as one:
+    with beside(model=Hello()) as one:
         yield one
 
 
@@ -224,7 +232,7 @@ def test_the_model_is_asked_and_charged(asking: Beside) -> None:
 
 
 def test_a_program_can_ask_its_model_and_submit_after_compute_has_run_out_between_its_actions() -> None:
-    with beside(model=FakeModel("hello"), compute=100) as program:
+    with beside(model=Hello(), compute=100) as program:
         program.bench.kernel.work(100, 100)
         assert not program.endpoint.is_over()
         assert program.act("execute", code="1")[1]["observation"] == ONLY_SUBMIT
@@ -233,7 +241,7 @@ def test_a_program_can_ask_its_model_and_submit_after_compute_has_run_out_betwee
 
 
 def test_a_spent_budget_ends_the_trial_whoever_spent_it() -> None:
-    with beside(tokens=2, model=FakeModel("hello")) as program:
+    with beside(tokens=2, model=Hello()) as program:
         assert program.ask("/v1/chat/completions", json.dumps(ASK).encode())[0] == 403
         assert program.endpoint.is_over()
         assert program.act("execute", code="1")[1]["stop_reason"] == "tokens"
