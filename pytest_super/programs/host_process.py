@@ -11,7 +11,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from pytest_super.errors import InfrastructureError
@@ -50,97 +50,42 @@ def host_program(
     The program runs in `folder`, which is then removed, also when this process is killed. `on_end` is called
     in a thread when the program has ended. Raises InfrastructureError when no process can be started.
     """
-    # Identifies the processes of a program that has killed its supervisor.
-    mark = secrets.token_hex(16)
-    with ExitStack() as stack:
-        try:
-            supervisor = Supervisor(command, folder, {**environment, MARKER: mark})
-            stack.callback(supervisor.close)
-            supervisor.await_start()
-        except OSError as error:
-            raise InfrastructureError(f"the program cannot be started: {error}") from error
-        program = HostProgram(supervisor, mark, on_end)
-        stack.callback(program.end)
+    try:
+        program = HostProgram(command, folder, environment, on_end)
+    except OSError as error:
+        raise InfrastructureError(f"the program cannot be started: {error}") from error
+    try:
+        program.start()
         yield program
+    finally:
+        program.close()
 
 
 class HostProgram:
-    """A program that has been started by its supervisor."""
+    """A program whose parent process is a supervisor; see `pytest_super.programs.supervisor`."""
 
-    def __init__(self, supervisor: Supervisor, mark: str, on_end: Callable[[], None]) -> None:
+    def __init__(
+        self, command: str, folder: str, environment: Mapping[str, str], on_end: Callable[[], None]
+    ) -> None:
+        """Start the supervisor. Raises OSError."""
         self.output = CellOutput()
-        self._supervisor = supervisor
-        self._mark = mark
-        self._on_end = on_end
+        # Identifies the processes of a program that has killed its supervisor.
+        self._mark = secrets.token_hex(16)
         self._ended = threading.Event()
         self._is_drained = False
         self._code: int | None = None
+        # Of the program, once it has ended by itself; -N for the signal N.
+        self._reported: int = -signal.SIGKILL
         self._reader = threading.Thread(target=self._read, daemon=True)
-        self._waiter = threading.Thread(target=self._await_end, daemon=True)
-        self._reader.start()
-        self._waiter.start()
-
-    @property
-    def is_running(self) -> bool:
-        return not self._ended.is_set()
-
-    def end(self) -> int:
-        """End the program by SIGTERM, then kill its processes. Returns its exit code, -N for the signal N."""
-        if self._code is None:
-            try:
-                if self.is_running:
-                    self._supervisor.send(ASK)
-                    self._ended.wait(GRACE_SECONDS)
-            finally:
-                self._code = self._kill()
-        return self._code
-
-    def _await_end(self) -> None:
-        self._supervisor.await_end()
-        self._ended.set()
-        self._on_end()
-        self._supervisor.await_silence()
-
-    def _kill(self) -> int:
-        supervisor = self._supervisor
-        supervisor.send(KILL)
-        self._waiter.join(KILL_SECONDS + GRACE_SECONDS)
-        if self._waiter.is_alive():
-            supervisor.kill()
-        # The supervisor has the mark too, but it still has to remove the folder.
-        kill_all(lambda: marked_processes(self._mark) - {supervisor.pid})
-        self._reader.join(DRAIN_SECONDS)
-        self._is_drained = True
-        self._reader.join()
-        return supervisor.code
-
-    def _read(self) -> None:
-        descriptor = self._supervisor.output
-        decoder = codecs.getincrementaldecoder("utf-8")("replace")
-        # Not `select`, which does not support descriptors above 1023.
-        readable = select.poll()
-        readable.register(descriptor, select.POLLIN)
-        while not self._is_drained:
-            if readable.poll(CHECK_MILLISECONDS):
-                data = os.read(descriptor, PIECE)
-                self.output.add("stream", {"name": "stdout", "text": decoder.decode(data, final=not data)})
-                if not data:
-                    return
-
-
-class Supervisor:
-    """The program's parent process; see `pytest_super.programs.supervisor`."""
-
-    def __init__(self, command: str, folder: str, environment: Mapping[str, str]) -> None:
-        """Raises OSError."""
+        self._waiter = threading.Thread(target=self._await_end, args=(on_end,), daemon=True)
         reader, writer = os.pipe()
         self._reports = open(reader, "rb", 0)  # noqa: SIM115
         source = SUPERVISE.format(folder=str(PACKAGE.parent), portable=is_portable())
         try:
-            self._process = subprocess.Popen(
+            self._supervisor = subprocess.Popen(
                 [sys.executable, "-I", "-S", "-c", source, command, folder, str(writer)],
                 cwd=folder,
-                env=environment,
+                env={**environment, MARKER: self._mark},
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.STDOUT,
@@ -154,55 +99,95 @@ class Supervisor:
         finally:
             # Our copy would keep the reports open after the supervisor's death.
             os.close(writer)
-        self.pid = self._process.pid
-        self.code: int = -signal.SIGKILL
-        """The program's exit code after it has ended by itself; -N for the signal N."""
 
-    @property
-    def output(self) -> int:
-        """The descriptor of the program's output."""
-        assert self._process.stdout is not None
-        return self._process.stdout.fileno()
-
-    def await_start(self) -> None:
-        """Raises OSError when the program could not be started."""
+    def start(self) -> None:
+        """Return when the supervisor has started the program. Raises InfrastructureError."""
         line = self._reports.readline().decode().strip()
         if line != STARTED:
-            raise OSError(line or "its supervisor has died")
+            why = line or "its supervisor has died"
+            raise InfrastructureError(f"the program cannot be started: {why}")
+        self._reader.start()
+        self._waiter.start()
 
-    def await_end(self) -> None:
-        """Return when the program has ended, or its supervisor has died."""
+    @property
+    def is_running(self) -> bool:
+        return not self._ended.is_set()
+
+    def end(self) -> int:
+        """End the program by SIGTERM, then kill its processes. Returns its exit code, -N for the signal N."""
+        if self._code is None:
+            try:
+                if self.is_running:
+                    self._send(ASK)
+                    self._ended.wait(GRACE_SECONDS)
+            finally:
+                self._code = self._kill()
+        return self._code
+
+    def close(self) -> None:
+        """End the program, the supervisor and all its descendants."""
+        supervisor = self._supervisor
+        assert supervisor.stdin is not None
+        assert supervisor.stdout is not None
+        try:
+            if self._waiter.ident is not None:
+                self.end()
+        finally:
+            supervisor.send_signal(signal.SIGCONT)
+            with suppress(OSError):
+                supervisor.stdin.close()
+            try:
+                supervisor.wait(KILL_SECONDS + GRACE_SECONDS)
+            except subprocess.TimeoutExpired:
+                self._kill_supervisor()
+                supervisor.wait()
+            supervisor.stdout.close()
+            self._reports.close()
+
+    def _await_end(self, on_end: Callable[[], None]) -> None:
+        # Nothing is reported if the supervisor has died.
         with suppress(ValueError):
-            self.code = int(self._reports.readline())
-
-    def await_silence(self) -> None:
-        """Return when all descendants of the supervisor have ended, or the supervisor itself."""
+            self._reported = int(self._reports.readline())
+        self._ended.set()
+        on_end()
+        # Until all descendants of the supervisor have ended, or the supervisor itself.
         while self._reports.readline():
             pass
 
-    def send(self, command: bytes) -> None:
+    def _send(self, command: bytes) -> None:
         # The program can have stopped its supervisor.
-        self._process.send_signal(signal.SIGCONT)
-        assert self._process.stdin is not None
+        self._supervisor.send_signal(signal.SIGCONT)
+        assert self._supervisor.stdin is not None
         with suppress(OSError):
-            self._process.stdin.write(command)
+            self._supervisor.stdin.write(command)
 
-    def kill(self) -> None:
+    def _kill(self) -> int:
+        self._send(KILL)
+        self._waiter.join(KILL_SECONDS + GRACE_SECONDS)
+        if self._waiter.is_alive():
+            self._kill_supervisor()
+        # The supervisor has the mark too, but it still has to remove the folder.
+        kill_all(lambda: marked_processes(self._mark) - {self._supervisor.pid})
+        self._reader.join(DRAIN_SECONDS)
+        self._is_drained = True
+        self._reader.join()
+        return self._reported
+
+    def _kill_supervisor(self) -> None:
         """Kill the supervisor and its descendants, because it ignores our commands."""
-        kill_all(lambda: descendants(self.pid))
-        self._process.kill()
+        kill_all(lambda: descendants(self._supervisor.pid))
+        self._supervisor.kill()
 
-    def close(self) -> None:
-        """End the supervisor and all its descendants."""
-        assert self._process.stdin is not None
-        self._process.send_signal(signal.SIGCONT)
-        with suppress(OSError):
-            self._process.stdin.close()
-        try:
-            self._process.wait(KILL_SECONDS + GRACE_SECONDS)
-        except subprocess.TimeoutExpired:
-            self.kill()
-            self._process.wait()
-        for opened in (self._process.stdout, self._reports):
-            assert opened is not None
-            opened.close()
+    def _read(self) -> None:
+        assert self._supervisor.stdout is not None
+        descriptor = self._supervisor.stdout.fileno()
+        decoder = codecs.getincrementaldecoder("utf-8")("replace")
+        # Not `select`, which does not support descriptors above 1023.
+        readable = select.poll()
+        readable.register(descriptor, select.POLLIN)
+        while not self._is_drained:
+            if readable.poll(CHECK_MILLISECONDS):
+                data = os.read(descriptor, PIECE)
+                self.output.add("stream", {"name": "stdout", "text": decoder.decode(data, final=not data)})
+                if not data:
+                    return

@@ -32,19 +32,16 @@ def ask(
 ) -> Any:
     """The trial's answer. Raises NoTrialError, and SuperError for a request that the trial refuses."""
     sent = b"" if body is None else json.dumps(body).encode()
-    status, answer = send(method, path, sent, connection or connect())
+    connection = connection or connect()
+    place, header = urlsplit(os.environ[URL]).path + path, {"Authorization": f"Bearer {os.environ[TOKEN]}"}
+    try:
+        with closing(connection):
+            connection.request(method, place, sent, header)
+            response = connection.getresponse()
+            status, answer = response.status, json.loads(response.read())
+    except (OSError, HTTPException, ValueError) as error:
+        raise NoTrialError(f"the trial does not answer, so it is over: {error}") from None
     if status == 200:
         return answer
     message = answer["error"]["message"]
     raise NoTrialError(message) if status in GONE else SuperError(message)
-
-
-def send(method: str, path: str, body: bytes, connection: HTTPConnection) -> tuple[int, Any]:
-    base, token = urlsplit(os.environ[URL]).path, os.environ[TOKEN]
-    try:
-        with closing(connection):
-            connection.request(method, base + path, body, {"Authorization": f"Bearer {token}"})
-            response = connection.getresponse()
-            return response.status, json.loads(response.read())
-    except (OSError, HTTPException, ValueError) as error:
-        raise NoTrialError(f"the trial does not answer, so it is over: {error}") from None
