@@ -103,8 +103,9 @@ class Sandbox(Protocol):
     """A place for one kernel, made for one trial and removed after it.
 
     It sets the variables of FIXED_ENVIRONMENT, and then those of the task.
-    Attributes `name`, `software`, `agent_version` and `writable` and a method `require_running` are
-    optional: see the functions below.
+    Optional are attributes `name` and `software` (see the functions below), `agent_version` (of the agent's
+    program) and `writable` (WritableFolders), and a method `require_running`: called when a cell takes too
+    long, it raises EngineError if somebody outside has stopped the sandbox.
     """
 
     capabilities: Capabilities
@@ -186,17 +187,6 @@ def software_of(sandbox: Sandbox, spec: SandboxSpec) -> str:
     return " ".join([f"Python {platform.python_version()}", *map(installed, names)])
 
 
-def agent_version_of(sandbox: Sandbox) -> str:
-    """The version of the agent's program, as far as the sandbox knows it. Raises EngineError."""
-    return str(getattr(sandbox, "agent_version", ""))
-
-
-def writable_of(sandbox: Sandbox) -> WritableFolders | None:
-    """Where code inside can write, if the sandbox has `writable`."""
-    found: WritableFolders | None = getattr(sandbox, "writable", None)
-    return found
-
-
 def default_exceeded(field: str, default: int) -> InfrastructureError:
     """The failure of a sandbox whose task sets no limit, and that exceeded our default."""
     return InfrastructureError(
@@ -210,16 +200,6 @@ def installed(package: str) -> str:
         return f"{package} {version(package)}"
     except PackageNotFoundError:
         return f"no {package}"
-
-
-def require_running(sandbox: Sandbox) -> None:
-    """Called when a cell takes too long. Raises EngineError if somebody outside has stopped the sandbox.
-
-    A sandbox that can be stopped so has a method of this name.
-    """
-    check = getattr(sandbox, "require_running", None)
-    if check is not None:
-        check()
 
 
 def refuse_missing(task_id: str, spec: SandboxSpec, sandbox: Sandbox) -> None:

@@ -133,7 +133,7 @@ FILE_ANSWERS: dict[str, Type] = {
 LONG_TEXT = text(LONGEST_MESSAGE)
 DISPLAY = {
     "data": bundle,
-    "metadata": optional(metadata(4096)),
+    "metadata": optional(metadata),
     "transient": optional(record(display_id=optional(SHORT))),
 }
 ERROR = {"ename": text(LONGEST_NAME, is_clipped=True), "evalue": text(1000, is_clipped=True)}

@@ -17,6 +17,7 @@ DEPTH = 100
 # Characters of a display's id, a type name or a MIME type. IPython's own display ids have 32.
 LONGEST_NAME = 200
 MOST_MIME_TYPES = 50
+LONGEST_METADATA = 4096
 # Times of files and processes are seconds since 1970. Some file systems have times before that.
 LATEST = 2.0**33
 
@@ -224,15 +225,11 @@ def lines(value: Any) -> str:
     return replace_surrogates("".join(parts))
 
 
-def metadata(most: int) -> Type:
-    """An object whose JSON text has at most `most` characters."""
-
-    def fit(value: Any) -> dict[str, Any]:
-        if not isinstance(value, dict):
-            raise Misfit("not an object")
-        fitting: dict[str, Any] = json_value(value)
-        if len(json.dumps(fitting)) > most:
-            raise Misfit("too long")
-        return fitting
-
-    return fit
+def metadata(value: Any) -> dict[str, Any]:
+    """An object whose JSON text has at most LONGEST_METADATA characters."""
+    if not isinstance(value, dict):
+        raise Misfit("not an object")
+    fitting: dict[str, Any] = json_value(value)
+    if len(json.dumps(fitting)) > LONGEST_METADATA:
+        raise Misfit("too long")
+    return fitting

@@ -14,7 +14,6 @@ from pytest_super.kernel.providers.registry import find_provider
 from pytest_super.kernel.sandbox import (
     FIXED_ENVIRONMENT,
     Sandbox,
-    agent_version_of,
     name_of,
     refuse_missing,
     software_of,
@@ -152,7 +151,7 @@ def facts_of(sandbox: Sandbox, task: Task) -> dict[str, Any]:
     return {
         "sandbox": name_of(sandbox),
         "software": software_of(sandbox, task.sandbox),
-        "agent_version": agent_version_of(sandbox),
+        "agent_version": getattr(sandbox, "agent_version", ""),
         "isolated": sandbox.capabilities.isolation,
         "environment": {name: task.sandbox.env.get(name, value) for name, value in FIXED_ENVIRONMENT.items()},
     }

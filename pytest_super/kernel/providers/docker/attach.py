@@ -27,9 +27,9 @@ class AttachedStream:
         # docker-py sets a time-out, which a minute without output would hit.
         connection.settimeout(None)
         self._connection = connection
+        self._received = connection.makefile("rb", CHUNK)
         self._owner = owner
         self._reading = threading.Lock()
-        self._chunk = memoryview(b"")
         self._kind = 0
         self._left = 0
         self.stderr = b""
@@ -38,33 +38,21 @@ class AttachedStream:
         with self._reading:
             try:
                 return self._payload(size)
-            except (OSError, ValueError, EOFError):
+            except (OSError, ValueError, EOFError, struct.error):
                 # A broken connection ends the stream; `DockerSandbox.cause_of_death` finds the reason.
                 return b""
 
     def _payload(self, size: int) -> bytes:
         while True:
             while not self._left:
-                self._kind, self._left = FRAME.unpack(self._exactly(FRAME.size))
-            data = self._take(min(size, self._left))
+                self._kind, self._left = FRAME.unpack(self._received.read(FRAME.size))
+            data = self._received.read1(min(size, self._left))
+            if not data:
+                raise EOFError
             self._left -= len(data)
             if self._kind != STDERR:
                 return data
             self.stderr = (self.stderr + data)[-TAIL:]
-
-    def _exactly(self, size: int) -> bytes:
-        data = b""
-        while len(data) < size:
-            data += self._take(size - len(data))
-        return data
-
-    def _take(self, most: int) -> bytes:
-        if not self._chunk:
-            self._chunk = memoryview(self._connection.recv(CHUNK))
-            if not self._chunk:
-                raise EOFError
-        data, self._chunk = bytes(self._chunk[:most]), self._chunk[most:]
-        return data
 
     def write(self, data: bytes) -> None:
         self._connection.sendall(data)
@@ -74,6 +62,7 @@ class AttachedStream:
             self._connection.shutdown(socket.SHUT_RDWR)
         # The shutdown has ended a blocked read, so no thread uses the file descriptor when it is closed.
         with self._reading, contextlib.suppress(OSError):
+            self._received.close()
             self._connection.close()
             self._owner.close()
 

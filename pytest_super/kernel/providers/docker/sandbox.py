@@ -27,12 +27,10 @@ from pytest_super.kernel.providers.docker.engine import (
     connect,
     engine_errors,
     has_gpus,
-    inspect,
-    missing_image,
     tar_of,
 )
 from pytest_super.kernel.providers.docker.image import software_of_image
-from pytest_super.kernel.providers.docker.image.agent import image_for, version_in
+from pytest_super.kernel.providers.docker.image.agent import facts_of, image_for, version_in
 from pytest_super.kernel.providers.docker.saved_files import command_after, put_changes, save_changes
 from pytest_super.kernel.providers.docker.sweep import LABEL, container_name, remove
 from pytest_super.kernel.sandbox import (
@@ -219,10 +217,7 @@ class DockerSandbox:
         return "" if program is None else version_in(self.image, program) or ""
 
     def _image(self) -> dict[str, Any]:
-        found = inspect(self.image)
-        if found is None:
-            raise missing_image(self.image, is_final=not self.spec.image)
-        return found
+        return facts_of(self.image, is_final=not self.spec.image)
 
     def _errors(self, doing: str) -> AbstractContextManager[None]:
         return engine_errors(doing, image=self.image, is_shared=not self.spec.image)

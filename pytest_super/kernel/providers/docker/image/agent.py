@@ -59,8 +59,7 @@ def image_for(own: str | None, settings: SandboxSettings) -> str:
                 is_final=not own,
             )
         return name
-    if inspect(image) is None:
-        raise missing_image(image, is_final=not own)
+    facts_of(image, is_final=not own)
     words = f"{program.name} {program.version}" if program.is_exact else f"the agent {program.name}"
     raise InfrastructureError(
         f"neither the image {' nor '.join(places)} has {words}: {how_to_build(image, program)}",
@@ -82,11 +81,11 @@ def version_in(image: str, program: ProgramInImage) -> str | None:
     return None if version is None else str(version)
 
 
-def facts_of(image: str) -> dict[str, Any]:
+def facts_of(image: str, *, is_final: bool = True) -> dict[str, Any]:
     """What the engine knows of an image. Raises InfrastructureError if it does not have it."""
     found = inspect(image)
     if found is None:
-        raise missing_image(image, is_final=True)
+        raise missing_image(image, is_final=is_final)
     return found
 
 
