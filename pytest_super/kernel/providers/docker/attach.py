@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import io
 import socket
 import struct
 import threading
@@ -27,7 +28,7 @@ class AttachedStream:
         # docker-py sets a time-out, which a minute without output would hit.
         connection.settimeout(None)
         self._connection = connection
-        self._received = connection.makefile("rb", CHUNK)
+        self._received = io.BufferedReader(connection.makefile("rb", 0), CHUNK)
         self._owner = owner
         self._reading = threading.Lock()
         self._kind = 0
