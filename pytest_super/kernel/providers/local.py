@@ -37,9 +37,6 @@ class LocalProvider(Provider):
     def why_not_isolated(self) -> str:
         return ""
 
-    def why_unavailable(self) -> None:
-        return None
-
     def make(self, spec: SandboxSpec, settings: SandboxSettings) -> LocalSandbox:
         return LocalSandbox(spec.env, settings.environment, settings.labels.get("run", ""))
 

@@ -1,24 +1,16 @@
-"""Images with the program of an agent, on top of a kernel image: their names, labels and build."""
+"""Images with the program of an agent, on top of a kernel image: their names and labels."""
 
 from __future__ import annotations
 
 import re
-import tarfile
-import tempfile
-from collections.abc import Callable, Mapping
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from packaging.version import Version
 
 from pytest_super.errors import InfrastructureError
-from pytest_super.kernel.providers.docker.engine import engine_errors, inspect, missing_image
+from pytest_super.kernel.providers.docker.engine import inspect, missing_image
 from pytest_super.kernel.providers.docker.image import (
-    BUILT,
-    BUILT_AS,
     DEFAULT_IMAGE,
-    run_build,
-    software_of_image,
 )
 
 if TYPE_CHECKING:
@@ -87,30 +79,3 @@ def facts_of(image: str, *, is_final: bool = True) -> dict[str, Any]:
     if found is None:
         raise missing_image(image, is_final=is_final)
     return found
-
-
-def build_with(
-    program: ProgramInImage,
-    *,
-    recipe: str,
-    base: str,
-    tag: str | None,
-    arguments: Mapping[str, str],
-    files: Mapping[str, Path],
-    network: str | None,
-    print_line: Callable[[str], None],
-) -> str:
-    """Build an image with the program on top of `base`, from the Dockerfile in `recipe`; returns its name."""
-    tag = tag or name_with(base, program)
-    files = {"Dockerfile": Path(__file__).parent / recipe / "Dockerfile", **files}
-    given = {"BASE": base, "NAME": program.name, "VERSION": program.version, **arguments}
-    software = software_of_image(base, facts_of(base))
-    labels = {LABEL + program.name: program.version, BUILT: software, BUILT_AS: tag}
-    # A file, because programs can have hundreds of megabytes.
-    with tempfile.TemporaryFile() as context, engine_errors("build the image"):
-        with tarfile.open(fileobj=context, mode="w") as archive:
-            for name, path in files.items():
-                archive.add(path, name)
-        context.seek(0)
-        run_build(tag, given, network, print_line, labels=labels, fileobj=context, custom_context=True)
-    return tag
