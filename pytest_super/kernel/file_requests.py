@@ -89,7 +89,7 @@ class FileChannel:
             raise OSError(errno.EBADMSG, f"The sandbox's answer is {misfit}", path) from None
 
     @contextmanager
-    def sending(self, op: str, path: str) -> Iterator[Callable[[bytes], int]]:
+    def sending(self, op: str, path: str, **asked: Any) -> Iterator[Callable[[bytes], int]]:
         """A request with data; gives a function that sends a piece when the sandbox asks for it."""
 
         def send(data: bytes) -> int:
@@ -101,7 +101,7 @@ class FileChannel:
             return len(data)
 
         with self._turn:
-            request = self._ask(op, path)
+            request = self._ask(op, path, **asked)
             try:
                 yield send
                 self._next_piece(path)

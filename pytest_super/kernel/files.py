@@ -110,7 +110,7 @@ class SandboxFiles:
     def write(self, path: str, data: bytes) -> None:
         """Make or overwrite the file, in place; its folder must exist. Raises OSError as `open` does."""
         self.writes += 1
-        with self._channel.sending("write", path) as send:
+        with self._channel.sending("write", path, size=len(data)) as send:
             for start in range(0, len(data), CHUNK):
                 send(data[start : start + CHUNK])
 

@@ -450,7 +450,7 @@ def test_only_frames_that_were_asked_for_are_kept() -> None:
         beyond.channel.data("read", "x", 150)
     assert beyond.accepted == [True, True, False, False]
     twice = Answering("more", "more", "data", "failed")
-    with pytest.raises(OSError, match="no"), twice.channel.sending("write", "x") as send:
+    with pytest.raises(OSError, match="no"), twice.channel.sending("write", "x", size=4) as send:
         send(b"data")
     assert twice.accepted == [True, False, False, True, False]
 

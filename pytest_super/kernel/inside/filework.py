@@ -10,6 +10,7 @@ import json
 import os
 import queue
 import stat
+import sys
 import time
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
@@ -100,9 +101,12 @@ class FileWork:
 
     def _write(self, job: dict[str, Any]) -> None:
         # In place, so that permissions, owners and links stay as they are.
-        with open_regular(job["path"], os.O_WRONLY | os.O_CREAT | os.O_TRUNC) as file:
+        with open_regular(job["path"], os.O_WRONLY | os.O_CREAT) as file:
+            reserve(file.fileno(), job["asked"]["size"])
             for chunk in self._chunks(job):
                 file.write(chunk)
+            # Here and not by O_TRUNC: if the disk is full, `reserve` fails and the file keeps its content.
+            file.truncate()
 
     def _upload(self, job: dict[str, Any]) -> None:
         import tarfile
@@ -173,6 +177,19 @@ def make_folder(path: str) -> None:
         if os.path.lexists(folder):
             os.unlink(folder)
         os.mkdir(folder)
+
+
+def reserve(descriptor: int, size: int) -> None:
+    """Allocate `size` bytes on the disk; if it is full, the file keeps its content."""
+    old_size = os.fstat(descriptor).st_size
+    try:
+        if size > old_size and sys.platform == "linux":
+            os.posix_fallocate(descriptor, 0, size)
+    except OSError as error:
+        # Some file systems do not support allocation.
+        if error.errno not in (errno.EOPNOTSUPP, errno.EINVAL):
+            os.ftruncate(descriptor, old_size)
+            raise
 
 
 def entries(folder: str) -> list[dict[str, Any]]:
