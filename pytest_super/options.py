@@ -138,21 +138,8 @@ GROUPS = {
             "With adaptive epochs, also run the tasks that the baseline never solved in 10 trials or more.",
             is_flag=True,
         ),
-        Option(
-            "min-compared=SHARE",
-            "Run nothing if less than this share of the tasks (0 to 1) can be compared with the baseline.",
-            default=0.5,
-            parse=option_types.share,
-        ),
     ),
     "super: more on gates and scores": (
-        Option(
-            "drift=POINTS",
-            "How much whole runs differ that no repeats show, such as by another model behind a name: a "
-            "standard deviation in points, which widens the intervals of a comparison.",
-            default=0,
-            parse=option_types.points,
-        ),
         Option(
             "cannot-tell",
             "Whether a run passes or fails when the result is inconclusive.",

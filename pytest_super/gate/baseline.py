@@ -99,7 +99,6 @@ def plan_of(
     selected: Selected,
     epochs: Epochs,
     margin: float,
-    drift: float = 0.0,
     *,
     leaves_out: bool = False,
 ) -> RunPlan:
@@ -112,8 +111,8 @@ def plan_of(
     sets = {}
     for name in sorted({task.set for task in common.values()}):
         own = {id: task for id, task in common.items() if task.set == name}
-        found = set_plan(own, epochs, margin, drift)
-        part = part_plan(own, epochs, margin, drift, selected.must_run) if leaves_out else None
+        found = set_plan(own, epochs, margin)
+        part = part_plan(own, epochs, margin, selected.must_run) if leaves_out else None
         # Without some tasks the others can need more epochs.
         if part is not None and sum(part.schedule.epochs) < sum(found.schedule.epochs):
             found = part
@@ -122,16 +121,16 @@ def plan_of(
     return RunPlan(sets=sets, epochs=most, least=epochs.least)
 
 
-def set_plan(tasks: Mapping[str, TaskTrials], epochs: Epochs, margin: float, drift: float) -> SetPlan:
+def set_plan(tasks: Mapping[str, TaskTrials], epochs: Epochs, margin: float) -> SetPlan:
     values, weights = [task.values for task in tasks.values()], weights_of(tasks)
     found = schedule(values, weights, least=epochs.least, most=epochs.most, margin=margin)
-    finds = decision.plan(values, weights, epochs=found.epochs, margin=margin, drift=drift)
-    needed = partial(decision.epochs_to_detect, values, weights, margin=margin, drift=drift)
+    finds = decision.plan(values, weights, epochs=found.epochs, margin=margin)
+    needed = partial(decision.epochs_to_detect, values, weights, margin=margin)
     return SetPlan(tasks=list(tasks), schedule=found, finds=finds, needed=needed)
 
 
 def part_plan(
-    tasks: Mapping[str, TaskTrials], epochs: Epochs, margin: float, drift: float, must_run: Collection[str]
+    tasks: Mapping[str, TaskTrials], epochs: Epochs, margin: float, must_run: Collection[str]
 ) -> SetPlan | None:
     """Leave out tasks that were never solved; None if there are none, or they could hide too much."""
     never, rate = never_solved_of(tasks)
@@ -143,7 +142,7 @@ def part_plan(
     if hidden > MOST_HIDDEN * margin:
         return None
     # Differences of the rest count by its share.
-    found = set_plan(rest, epochs, (margin - hidden) / share, drift / share)
+    found = set_plan(rest, epochs, (margin - hidden) / share)
     drop = found.finds.detectable
     return replace(found, finds=replace(found.finds, detectable=None if drop is None else share * drop))
 
@@ -160,8 +159,6 @@ class BaselineGate:
     """The baseline."""
     margin: float
     """The drop to rule out, from 0 to 1."""
-    drift: float = 0.0
-    """The standard deviation of what changes a whole run, from 0 to 1."""
     must_tell: bool
     """Whether the run fails if neither a drop is ruled out nor one is shown."""
     run: str
@@ -184,9 +181,7 @@ class BaselineGate:
         """What can be found with so many epochs of these tasks, and when the run is compared."""
         if self._planned_for != selected:
             self._planned_for = selected
-            self.planned = plan_of(
-                self.side, selected, epochs, self.margin, self.drift, leaves_out=self.leaves_out
-            )
+            self.planned = plan_of(self.side, selected, epochs, self.margin, leaves_out=self.leaves_out)
         return self.planned
 
     def compared(self, results: Iterable[TrialResult], epoch: int) -> tuple[Comparison | None, str]:
@@ -200,20 +195,9 @@ class BaselineGate:
         if self.planned.sets:
             confidence = self.planned.confidence_after(epoch, confidence)
         try:
-            found = compare(self.side, candidate, self.margin, confidence, self.drift)
+            return compare(self.side, candidate, self.margin, confidence), ""
         except SuperError as error:
             return None, str(error)
-        exact = [one for one in own if not one.folded]
-        if len(exact) < len(own):
-            without = self.verdict_of(exact, confidence)
-            found = replace(found, folded=len(own) - len(exact), without_folded=without)
-        return found, ""
-
-    def verdict_of(self, own: Sequence[TrialResult], confidence: Confidence) -> decision.Verdict:
-        try:
-            return compare(self.side, self.candidate(own), self.margin, confidence, self.drift).verdict
-        except SuperError:
-            return decision.CANNOT_TELL
 
     def candidate(self, own: Sequence[TrialResult]) -> Side:
         """The run with its earlier trials."""

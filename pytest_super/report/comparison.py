@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 
 from pytest_super.gate.comparison.comparison import ComparedTask, Comparison, SetComparison
 from pytest_super.gate.comparison.endings import causes
-from pytest_super.gate.comparison.over_time import drift_of
 from pytest_super.gate.comparison.side import Side, TaskTrials
 from pytest_super.gate.next_steps import compared_lines, note_lines
 from pytest_super.report.table import WIDTH, table_lines
@@ -54,8 +53,6 @@ def side_lines(side: Side) -> Iterator[str]:
     yield one_line(f"{side.name}: {counted(len(side.tasks), 'task')}, {counted(side.epochs, 'epoch')}")
     runs = [f"{run} ({day})" if day else run for run, day in side.runs.items()]
     yield one_line(f"{counted(len(runs), 'run')}: {', '.join(runs)}")
-    if (drift := drift_of(side)) is not None:
-        yield one_line(drift.words)
     facts = {name: value for name, value in side.subject.items() if value}
     agent = facts.get("agent")
     told = (f"{name} {value}" for name, value in facts.items() if HEEDED_BY.get(name, agent) == agent)

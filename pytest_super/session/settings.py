@@ -43,14 +43,10 @@ class Settings:
     """A file or a run's folder to compare with."""
     max_regression: float
     """In points: the drop to rule out."""
-    drift: float
-    """In points: the standard deviation of what changes a whole run."""
     cannot_tell: str
     """What a run does that decides nothing: `pass` or `fail`."""
     all_tasks: bool
     """Whether tasks run that the baseline never solved."""
-    min_compared: float
-    """The share of the tasks that the baseline must have under equal conditions."""
     resume: str
     """The run whose trials are taken over; "" for none."""
     max_errors: float | None

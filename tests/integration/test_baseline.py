@@ -253,8 +253,6 @@ def test_runs_are_added_over_time_each_once(project: Project, baseline: Path) ->
     added = super_command(project, "baseline", "update", "--add", ".super/runs/latest")
     assert (added.returncode, added.stderr) == (0, "")
     assert "not added, other conditions: t1" in added.stdout
-    # The agent reads what it solves from a file that is not its code.
-    assert f"the run {project.latest.resolve().name} differs from the others by " in added.stdout
     data = json.loads(baseline.read_text())
     assert list(data["runs"]) == [first, project.latest.resolve().name]
     assert (data["tasks"]["t3"]["values"], data["tasks"]["t3"]["of_runs"]) == (
@@ -267,9 +265,6 @@ def test_runs_are_added_over_time_each_once(project: Project, baseline: Path) ->
         again = super_command(project, "baseline", "update", "--add", f".super/runs/{id}")
         assert again.returncode == 1
         assert f"all trials of {id} are in baseline.json already: nothing is added" in again.stderr
-    checked = super_command(project, "baseline", "check", "--epochs=10", "--max-regression=50")
-    assert checked.returncode == 1
-    assert "renew: expert: the run " in checked.stdout
     assert baseline.read_bytes() == before
 
 

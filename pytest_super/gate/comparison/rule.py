@@ -41,11 +41,10 @@ class Rule:
 
     margin: float
     confidence: Confidence
-    drift: float
 
     def differences(self, pairs: Mapping[str, Sequence[Pair]]) -> dict[str, Difference]:
         """Map each set to the difference of its tasks."""
-        return {name: difference(of_set, self.drift) for name, of_set in pairs.items()}
+        return {name: difference(of_set) for name, of_set in pairs.items()}
 
     def verdicts(self, found: Mapping[str, Difference]) -> dict[str, Verdict]:
         levels = holm_levels(found, self.confidence)

@@ -22,8 +22,10 @@ MOST_NAMED = 5
 WHAT_TO_DO = (
     "put back the conditions that differ, or make a new baseline from a run of the agent as it was "
     "before its change (`pytest-super baseline update`; a changed agent would be compared with itself), "
-    "or compare only those {comparable}, in this run alone, with --super-min-compared=0"
+    "or select only those {comparable}"
 )
+# A run of which the baseline has less than this share of the tasks would cost much and decide little.
+LEAST_COMPARED = 0.5
 
 
 def note_comparable(items: Sequence[TaskItem], run: Run) -> None:
@@ -38,7 +40,7 @@ def refuse_few(run: Run) -> None:
     note = read_json(run.path / NOTE)
     found, tasks = note["left_out"], note["tasks"]
     comparable = len(tasks) - sum(map(len, found.values()))
-    if comparable < run.settings.min_compared * len(tasks):
+    if comparable < LEAST_COMPARED * len(tasks):
         can = f"only {comparable} of {counted(len(tasks), 'task')} can be compared with {note['baseline']}"
         what_to_do = WHAT_TO_DO.format(comparable=comparable)
         raise SuperError(f"{can}, so nothing has run: {'; '.join(reasons(found))}: {what_to_do}")

@@ -89,7 +89,6 @@ def baseline_gate(config: pytest.Config, run: Run) -> BaselineGate | None:
     return BaselineGate(
         side=side,
         margin=settings.max_regression / 100,
-        drift=settings.drift / 100,
         must_tell=settings.cannot_tell == "fail",
         run=run.id,
         subject=run.subject,
