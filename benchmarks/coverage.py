@@ -23,7 +23,7 @@ import numpy
 from numpy.typing import NDArray
 
 from pytest_super.gate.statistics.bounds import Difference
-from pytest_super.gate.statistics.decision import PASS, REGRESSED, is_refused, verdict
+from pytest_super.gate.statistics.decision import PASS, REGRESSED, verdict
 from pytest_super.gate.statistics.difference import difference, difference_of
 from pytest_super.gate.statistics.mean import TaskMean, general_mean
 from pytest_super.gate.statistics.samples import Pair, Sample, shares_of
@@ -123,7 +123,7 @@ def part(cell: Cell, runs: int, random: numpy.random.Generator) -> tuple[float, 
     # A bound of floats can miss by the last bit what it equals.
     covered = (low <= true + 1e-12) & (true <= high + 1e-12)
     shares_of_runs = (alarms, missed & falls, passes, found, covered)
-    return (*(float(one.mean()) for one in shares_of_runs), is_refused(dropped))
+    return (*(float(one.mean()) for one in shares_of_runs), dropped.is_small)
 
 
 def rates_of(cell: Cell, runs: int, random: numpy.random.Generator) -> Numbers:
@@ -181,7 +181,7 @@ def better(cell: Cell, run: Sample, random: numpy.random.Generator) -> Sample:
 def decided(found: Difference) -> tuple[NDArray[numpy.bool_], NDArray[numpy.bool_]]:
     """Which runs pass, and which have regressed, as `verdict` decides for one."""
     low, high = found.bounds()
-    is_decided = not is_refused(found)
+    is_decided = not found.is_small
     passes = (numpy.asarray(low) > -MARGIN) & is_decided
     return passes, ~passes & (numpy.asarray(high) < 0) & is_decided
 

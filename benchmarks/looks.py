@@ -25,7 +25,7 @@ from pytest_super.gate.statistics.decision import CANNOT_TELL, PASS, REGRESSED, 
 from pytest_super.gate.statistics.difference import difference
 from pytest_super.gate.statistics.epochs import Schedule, schedule
 from pytest_super.gate.statistics.samples import Pair
-from pytest_super.option_types import LEAST_EPOCHS, MOST_EPOCHS
+from pytest_super.option_types import LEAST_EPOCHS, MOST_EPOCHS, PASS_CHANCE
 
 Numbers = NDArray[numpy.float64]
 
@@ -78,7 +78,14 @@ def simulate(cell: Cell) -> Row:
         before = (random.random((cell.tasks, cell.baseline)) < rates[:, None]).astype(float)
         after = candidate_of(cell, rates, before, random)
         baseline, candidate = before.tolist(), after.tolist()
-        plan = schedule(baseline, [1.0] * cell.tasks, least=LEAST_EPOCHS, most=MOST_EPOCHS, margin=MARGIN)
+        plan = schedule(
+            baseline,
+            [1.0] * cell.tasks,
+            least=LEAST_EPOCHS,
+            most=MOST_EPOCHS,
+            margin=MARGIN,
+            pass_chance=PASS_CHANCE,
+        )
         decided, epoch = first_verdict(plan, baseline, candidate)
         verdicts.append(decided)
         used.append(fmean(min(epoch, most) for most in plan.epochs))

@@ -99,6 +99,11 @@ GROUPS = {
             default=10,
             parse=option_types.points,
         ),
+        Option(
+            "anchor=FILE|RUN",
+            "With --super-baseline: also compare the run with this older baseline, such as that of the last "
+            "release, which stays where it is. Both must pass.",
+        ),
         Option("dir=DIR", "Folder for results.", default=".super"),
         Option(
             "html=FILE",
@@ -140,6 +145,13 @@ GROUPS = {
         ),
     ),
     "super: more on gates and scores": (
+        Option(
+            "pass-chance=CHANCE",
+            "With adaptive epochs: how often an agent that has not changed shall pass, more than 0 and less "
+            "than 1. A lower chance costs less, and finds less.",
+            default=option_types.PASS_CHANCE,
+            parse=option_types.chance,
+        ),
         Option(
             "cannot-tell",
             "Whether a run passes or fails when the result is inconclusive.",

@@ -7,10 +7,12 @@ from collections.abc import Collection, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from pytest_super.gate.comparison.side import Side
+from pytest_super.gate.statistics.errors import chance_of_more_errors
 from pytest_super.gate.wording import (
     BASELINE_AGAIN,
     CANNOT_TELL,
     LOOK,
+    MAY_BE_FAILURES,
     RUN_ERRORS_AGAIN,
     RUN_MORE,
     RUN_MORE_ANEW,
@@ -23,6 +25,10 @@ from pytest_super.option_types import LEAST_EPOCHS, Epochs
 
 if TYPE_CHECKING:
     from pytest_super.gate.comparison.comparison import Comparison
+
+
+# How rarely errors are said to be more frequent than they were, if they are not.
+MORE_ERRORS = 0.05
 
 
 def compared_lines(comparison: Comparison) -> Iterator[str]:
@@ -66,7 +72,12 @@ def next_lines(comparison: Comparison) -> Iterator[str]:
 def errors_again(comparison: Comparison, side: Side) -> str:
     if side is comparison.baseline:
         return BASELINE_AGAIN.format(run=side.run)
-    return RUN_ERRORS_AGAIN.format(command=command_with(f"--super-resume={side.run}", side.arguments))
+    command = command_with(f"--super-resume={side.run}", side.arguments)
+    before = comparison.baseline
+    old, new = sum(before.errors.values()), sum(side.errors.values())
+    is_more = chance_of_more_errors(new, side.trials, old, before.trials) < MORE_ERRORS
+    doubt = MAY_BE_FAILURES.format(errors=old, trials=before.trials) if is_more else ""
+    return RUN_ERRORS_AGAIN.format(command=command, doubt=doubt)
 
 
 def command_with(option: str, arguments: Sequence[str]) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from math import ceil
 from typing import TYPE_CHECKING
 
 from pytest_super.gate.comparison.endings import changed_stops
@@ -50,8 +51,11 @@ VERDICTS: Mapping[decision.Verdict, str] = {
 }
 """In this order, because the last line is read first."""
 OF_SET = "{verdict}  {set} {points} points ({low} to {high}), limit -{margin:g}"
+ANCHORED = "{line} (anchor {anchor})"
 MORE = "; about {epochs} needed"
-REFUSED = "CANNOT TELL  {set}: fewer than 4 tasks (weights counted) with fewer than 4 epochs decide nothing"
+NO_COLLAPSE = "NO COLLAPSE  {set}: {tasks} can show no more (a pass needs about {needed})"
+# So many tasks often rule out a drop of ten points.
+ENOUGH_TASKS = 20
 HIDDEN = "; {verdict} if the trials with infrastructure errors are left out"
 TOO_FEW_EPOCHS = "TOO FEW EPOCHS  {set}: {drop} can be found, not one of {margin:g}; {needed} would be enough"
 TOO_FEW_TASKS = (
@@ -68,6 +72,7 @@ NOT_RUN = (
 )
 SAME = "PASS  {set}: all {trials} got the baseline's answers throughout and ended as its trials did"
 LATER_LOOK = "look {look} at this subject, with {risk:.3g} % risk of a wrong verdict instead of {first:.3g} %"
+SUBJECTS = "subject {number} that this folder has compared with the baseline: each has a risk of its own"
 LUCK = "the baseline itself is uncertain by {errors} (standard error, already counted){age}"
 # From so many points on, tenths tell nothing.
 LARGE = 10
@@ -80,7 +85,10 @@ LOOK = "to see why: pytest-super why {run}, or pytest-super view {run}"
 GOES_ON = "CANNOT TELL does not fail the run: see --super-cannot-tell"
 RUN_ERRORS_AGAIN = (
     "errors fail the run, unless --super-max-errors allows them; "
-    "to decide, run them again, if this agent is not their cause: {command}"
+    "to decide, run them again, if this agent is not their cause{doubt}: {command}"
+)
+MAY_BE_FAILURES = (
+    " (they are more frequent than the baseline's {errors} of {trials}, so failing trials may be among them)"
 )
 BASELINE_AGAIN = (
     "to decide, run the errors of the baseline again (--super-resume={run} with its subject), "
@@ -102,8 +110,9 @@ def of_set(one: SetComparison, margin: float) -> str:
     if one.is_same:
         trials = sum(len(task.candidate.values) for task in one.ran)
         return SAME.format(set=one.set, trials=counted(trials, "trial"))
-    if one.is_refused:
-        return REFUSED.format(set=one.set)
+    if one.difference.is_small and one.verdict == "cannot tell":
+        needed = ceil(ENOUGH_TASKS * (0.1 / margin) ** 2)
+        return NO_COLLAPSE.format(set=one.set, tasks=counted(len(one.tasks), "task"), needed=needed)
     low, high = map(points_of, one.difference.bounds(one.level))
     words, points = VERDICTS[one.verdict], points_of(one.difference.value)
     line = OF_SET.format(verdict=words, set=one.set, points=points, low=low, high=high, margin=100 * margin)
@@ -162,3 +171,5 @@ def based_on(comparison: Comparison) -> Iterator[str]:
     if side.looks:
         first, now = (100 * risk for risk in comparison.risks)
         yield LATER_LOOK.format(look=side.looks + 1, risk=now, first=first)
+    if side.subjects:
+        yield SUBJECTS.format(number=side.subjects + 1)

@@ -175,7 +175,7 @@ class TrialResult:
     worker: Annotated[str, Field(absent="not known")] = ""
     """The xdist worker (`gw0`), or `main`."""
     resumed_from: Annotated[str, Field(label="taken over from")] = ""
-    """The run that ran the trial, if it was [taken over](comparing.md#nothing-is-paid-for-twice) or
+    """The run that ran the trial, if it was [taken over](results.md#nothing-is-paid-for-twice) or
     [scored again](rescoring.md#a-run-of-the-new-scores)."""
     forked_from: Annotated[str, Field(label="forked from")] = ""
     """The run, trial and step from which [a fork](answers.md#going-on-from-a-step) continues."""

@@ -14,13 +14,13 @@ import pytest
 
 from pytest_super.errors import SuperError
 from pytest_super.gate import Selected
-from pytest_super.gate.baseline import RunPlan, plan_of
 from pytest_super.gate.comparison.baseline import read_baseline, read_side, write_baseline
 from pytest_super.gate.comparison.comparison import compare
 from pytest_super.gate.comparison.earlier import EarlierRuns
 from pytest_super.gate.comparison.over_time import why_renew, with_run
 from pytest_super.gate.comparison.rule import by_look, holm_levels
 from pytest_super.gate.comparison.side import Side, TaskTrials, side_of, side_of_run
+from pytest_super.gate.plan import RunPlan, plan_of
 from pytest_super.gate.statistics.bounds import Difference, Variance
 from pytest_super.gate.wording import decided_lines
 from pytest_super.option_types import Epochs
@@ -231,7 +231,10 @@ def test_a_run_with_many_errors_decides_nothing() -> None:
     [why] = decided_lines(found)
     assert why == "CANNOT TELL  30 of 500 trials of new are infrastructure errors, more than 5 %"
     *others, last = comparison_lines(found)
-    assert last.endswith("run them again, if this agent is not their cause: --super-resume=new")
+    assert last.endswith(
+        "run them again, if this agent is not their cause (they are more frequent than the baseline's 0 of "
+        "500, so failing trials may be among them): --super-resume=new"
+    )
     assert not any("pass" in line for line in others)
 
 
@@ -335,11 +338,16 @@ def test_a_plan_says_what_cannot_be_found() -> None:
     )
 
 
-def test_a_set_of_few_tasks_and_epochs_is_refused_by_name() -> None:
-    found = compare(side("old", many([1] * 5, tasks=3)), side("new", many([0], tasks=3)), 0.1)
+def test_a_small_set_shows_a_collapse_and_no_more() -> None:
+    found = compare(side("old", many([1] * 6, tasks=2)), side("new", many([1] * 3, tasks=2)), 0.1)
     assert found.verdict == "cannot tell"
-    [line] = decided_lines(found)
-    assert line.startswith("CANNOT TELL  expert: fewer than 4 tasks")
+    assert list(decided_lines(found)) == [
+        "NO COLLAPSE  expert: 2 tasks can show no more (a pass needs about 20)"
+    ]
+    assert not any("more epochs" in line for line in comparison_lines(found))
+    broken = compare(side("old", many([1] * 6, tasks=2)), side("new", many([0] * 3, tasks=2)), 0.1)
+    assert broken.verdict == "regressed"
+    assert list(decided_lines(broken)) == ["REGRESSED  expert -100 points (-100 to -79), limit -10"]
 
 
 def noisy_and_calm() -> Side:

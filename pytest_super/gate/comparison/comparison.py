@@ -15,7 +15,7 @@ from pytest_super.gate.comparison.over_time import age_of
 from pytest_super.gate.comparison.rule import Confidence, Rule, by_look, overall, risk_of
 from pytest_super.gate.comparison.side import Side, TaskTrials
 from pytest_super.gate.statistics.bounds import Difference
-from pytest_super.gate.statistics.decision import CANNOT_TELL, PASS, Verdict, epochs_to_decide, is_refused
+from pytest_super.gate.statistics.decision import CANNOT_TELL, PASS, Verdict, epochs_to_decide
 from pytest_super.gate.statistics.samples import Pair
 from pytest_super.gate.statistics.variance import standard_error
 
@@ -71,7 +71,7 @@ class SetComparison:
     further: int | None = None
     """The further epochs that would decide if the means stayed as they are; 0 if no number up to 100 would.
 
-    None if the verdict is one, or is one without the errors.
+    None if the verdict is one, or is one without the errors, or if there are too few tasks and epochs.
     """
     hidden: Verdict | None = None
     """The verdict without the errors, if what these trials would have shown can change it."""
@@ -101,11 +101,6 @@ class SetComparison:
         """The tasks with this flip, the largest changes first."""
         found = [one for one in self.tasks if one.flip == flip]
         return sorted(found, key=lambda one: -abs(one.pair.difference))
-
-    @property
-    def is_refused(self) -> bool:
-        """Whether it has too few tasks and epochs for any verdict."""
-        return is_refused(self.difference)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -145,11 +140,12 @@ class Comparison:
 
 
 def compare(
-    baseline: Side, candidate: Side, margin: float, confidence: Confidence | None = None
+    baseline: Side, candidate: Side, margin: float, confidence: Confidence | None = None, sides: int = 1
 ) -> Comparison:
     """`margin` is the drop to rule out, from 0 to 1. Raises SuperError if nothing can be compared.
 
-    Without a `confidence`, the look is the next one at the candidate.
+    Without a `confidence`, the look is the next one at the candidate. `sides` are those that it is compared
+    with, which share the error.
     """
     candidate = with_stand_ins(baseline, candidate)
     left_out = dict(why_left_out(baseline, candidate))
@@ -170,7 +166,7 @@ def compare(
         why = "; ".join(f"{reason}: {', '.join(ids[:5])}" for reason, ids in left_out.items())
         raise SuperError(f"{baseline.name} and {candidate.name} have no task that can be compared: {why}")
     look = candidate.looks + 1
-    rule = Rule(margin=margin, confidence=confidence or by_look(look))
+    rule = Rule(margin=margin, confidence=confidence or by_look(look), sides=sides)
     sets = compared_sets(baseline, candidate, tasks, rule, by_look(look + 1))
     invalid = next((side for side in (baseline, candidate) if side.has_too_many_errors), None)
     return Comparison(
@@ -217,7 +213,7 @@ def compared_sets(
                 verdict=CANNOT_TELL if is_hidden else decided,
                 # With the strictest level of several sets.
                 further=epochs_to_decide(pairs[name], rule.margin, next_look(name, len(own))) or 0
-                if decided == CANNOT_TELL
+                if decided == CANNOT_TELL and not found[name].is_small
                 else None,
                 hidden=decided if is_hidden else None,
             )

@@ -89,6 +89,8 @@ class Side:
     """How many of the trials are of which earlier run of the same subject."""
     looks: int = 0
     """How often earlier runs of the same subject were compared with the same baseline."""
+    subjects: int = 0
+    """How many other subjects were compared with the same baseline."""
     not_run: Collection[str] = ()
     """Tasks that the run has left out, because its baseline never solved them."""
     answers: str = ""

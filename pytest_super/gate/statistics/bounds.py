@@ -6,8 +6,13 @@ from math import inf
 import numpy
 from scipy.special import stdtrit
 
+from pytest_super.gate.statistics.errors import ROUNDING
+
 LEVEL = 0.95
 """The confidence of each one-sided bound; both together are an interval of 90 %."""
+# With fewer tasks than these (weights counted) and fewer epochs than these in a run, bounds decide nothing:
+# one noisy task would be called worse, or no worse, by chance in 7 % of runs.
+LEAST_TASKS, LEAST_EPOCHS = 4, 4
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -66,8 +71,15 @@ class Difference:
     """How many tasks of equal weight tell as much (Kish 1965): 1 / Σ share²."""
     epochs: float = inf
     """Of the run that has fewer."""
+    exact: float = 1.0
+    """The p-value of a drop by an exact test, where there are too few tasks and epochs for bounds."""
     unseen: float = 0.0
     """How much lower the candidate can be by tasks that were not run."""
+
+    @property
+    def is_small(self) -> bool:
+        """Whether there are so few tasks and epochs that bounds decide nothing."""
+        return self.tasks < LEAST_TASKS - ROUNDING and self.epochs < LEAST_EPOCHS
 
     def bounds(self, level: float = LEVEL) -> tuple[float, float]:
         """The lower and the upper one-sided bound.

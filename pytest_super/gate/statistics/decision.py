@@ -11,7 +11,6 @@ from scipy.special import stdtr
 
 from pytest_super.gate.statistics.bounds import LEVEL, Difference, Variance, quantile_of
 from pytest_super.gate.statistics.difference import difference_of
-from pytest_super.gate.statistics.errors import ROUNDING
 from pytest_super.gate.statistics.samples import Numbers, Pair, Sample, sample_of, samples_of, shares_of
 from pytest_super.gate.statistics.variance import (
     PRIOR_VARIANCE,
@@ -30,9 +29,6 @@ CANNOT_TELL: Final = "cannot tell"
 POWER = 0.8
 # More further epochs than these are no advice.
 MOST_EPOCHS = 100
-# With fewer tasks than these (weights counted) and fewer epochs than these in a run, nothing is decided: one
-# noisy task would be called worse, or no worse, by chance in 7 % of runs.
-LEAST_TASKS, LEAST_EPOCHS = 4, 4
 # The drops for which a plan has chances.
 STEP = 0.001
 
@@ -50,25 +46,27 @@ class Plan:
         return self.detectable is not None and self.detectable <= margin
 
 
-def is_refused(found: Difference) -> bool:
-    """Whether there are too few tasks and epochs for any verdict."""
-    return found.tasks < LEAST_TASKS - ROUNDING and found.epochs < LEAST_EPOCHS
-
-
 def verdict(found: Difference, margin: float, *, pass_level: float = LEVEL, level: float = LEVEL) -> Verdict:
     """`pass` if a drop of `margin` or more can be excluded, else `regressed` if there is a drop for sure.
 
     `pass_level` and `level` are the confidences at which the one and the other is sure.
     """
-    if is_refused(found):
-        return CANNOT_TELL
-    if found.bounds(pass_level)[0] > -margin:
+    if not found.is_small and found.bounds(pass_level)[0] > -margin:
         return PASS
-    return REGRESSED if found.bounds(level)[1] < 0 else CANNOT_TELL
+    return REGRESSED if is_worse(found, level) else CANNOT_TELL
+
+
+def is_worse(found: Difference, level: float) -> bool:
+    """Whether there is a drop, at this confidence."""
+    if found.is_small:
+        return found.exact <= 1 - level
+    return bool(found.bounds(level)[1] < 0)
 
 
 def chance_of_no_drop(found: Difference) -> float:
     """The p-value of the difference, one-sided: how likely one as low is if nothing became worse."""
+    if found.is_small:
+        return found.exact
     return float(stdtr(found.variance.freedom, found.value / sqrt(found.variance.value)))
 
 
@@ -134,7 +132,7 @@ def chances(
 ) -> tuple[Numbers, Numbers]:
     """The chances of `pass` and of `regressed` for a candidate that is lower by each of `drops`."""
     found, true = expected(baseline, shares, epochs, drops)
-    if is_refused(found):
+    if found.is_small:
         return numpy.zeros_like(drops), numpy.zeros_like(drops)
     freedom = found.variance.freedom
     half = quantile_of(LEVEL, freedom) * numpy.sqrt(found.variance.value)
