@@ -4,7 +4,7 @@ Usage: python benchmarks/coverage.py [--small] [--runs N] [--all]
 
 A cell is a suite of tasks, how many they are, the weight of a ninth of them, and the epochs of baseline and
 candidate. Prints the worst cells by number of tasks and epochs (or every cell), what is found in the suite
-with a mean of 0.45, what a drift of the whole run changes, and how often an interval of the mean is right.
+with a mean of 0.45, and how often an interval of the mean is right.
 Fails if in more than 6.5 % of a cell's runs an unchanged agent is called worse, or one that is 10 points
 lower passes, or if intervals of 90 % have the true value in less than 88 % of them. Takes seconds with
 --small, else about ten minutes on one core.
@@ -23,7 +23,7 @@ import numpy
 from numpy.typing import NDArray
 
 from pytest_super.gate.statistics.bounds import Difference
-from pytest_super.gate.statistics.decision import PASS, REGRESSED, is_refused, verdict
+from pytest_super.gate.statistics.decision import PASS, REGRESSED, verdict
 from pytest_super.gate.statistics.difference import difference, difference_of
 from pytest_super.gate.statistics.mean import TaskMean, general_mean
 from pytest_super.gate.statistics.samples import Pair, Sample, shares_of
@@ -97,37 +97,33 @@ class Row:
     is_refused: bool
 
 
-def simulate(cell: Cell, runs: int, drift: float = 0.0, stated: float = 0.0) -> Row:
-    """With a drift of each run, of which the comparison is told `stated`."""
+def simulate(cell: Cell, runs: int) -> Row:
     facts = [*cell.suite.name.encode(), cell.tasks, int(cell.weight), cell.baseline, cell.candidate]
     random = numpy.random.default_rng(facts)
-    parts = [part(cell, min(AT_ONCE, runs - done), random, drift, stated) for done in range(0, runs, AT_ONCE)]
+    parts = [part(cell, min(AT_ONCE, runs - done), random) for done in range(0, runs, AT_ONCE)]
     return Row(cell, *(fmean(values) for values in zip(*parts, strict=True)))  # type: ignore[arg-type]
 
 
-def part(
-    cell: Cell, runs: int, random: numpy.random.Generator, drift: float, stated: float
-) -> tuple[float, ...]:
+def part(cell: Cell, runs: int, random: numpy.random.Generator) -> tuple[float, ...]:
     rates, shares = rates_of(cell, runs, random), cell.shares
     # In all tasks by one factor, so that the mean falls by the whole drop. Where it cannot, no pass is wrong.
     means = rates @ shares
     lower = rates * numpy.maximum(0.0, 1 - DROP / means)[:, None]
     falls = means >= DROP
-    moved = drift * random.standard_normal(runs)
     baseline = sample(cell, rates, cell.baseline, random)
-    same = shifted(sample(cell, rates, cell.candidate, random), moved)
-    worse = shifted(sample(cell, lower, cell.candidate, random), moved)
-    dropped = difference_of(baseline, worse, shares, stated)
-    if not drift and cell.suite.parts == 1:
+    same = sample(cell, rates, cell.candidate, random)
+    worse = sample(cell, lower, cell.candidate, random)
+    dropped = difference_of(baseline, worse, shares)
+    if cell.suite.parts == 1:
         check(cell, baseline, worse, dropped)
-    passes, alarms = decided_with_errors(cell, baseline, same, stated, random)
-    missed, found = decided_with_errors(cell, baseline, worse, stated, random)
+    passes, alarms = decided_with_errors(cell, baseline, same, random)
+    missed, found = decided_with_errors(cell, baseline, worse, random)
     low, high = dropped.bounds()
     true = (lower - rates) @ shares
     # A bound of floats can miss by the last bit what it equals.
     covered = (low <= true + 1e-12) & (true <= high + 1e-12)
     shares_of_runs = (alarms, missed & falls, passes, found, covered)
-    return (*(float(one.mean()) for one in shares_of_runs), is_refused(dropped))
+    return (*(float(one.mean()) for one in shares_of_runs), dropped.is_small)
 
 
 def rates_of(cell: Cell, runs: int, random: numpy.random.Generator) -> Numbers:
@@ -162,20 +158,14 @@ def sample(cell: Cell, rates: Numbers, epochs: int, random: numpy.random.Generat
     return Sample(counts=counts, means=means, squares=squares, variances=variances)
 
 
-def shifted(run: Sample, moved: Numbers) -> Sample:
-    return Sample(**{**vars(run), "means": run.means + moved[:, None]})
-
-
 def decided_with_errors(
-    cell: Cell, baseline: Sample, candidate: Sample, stated: float, random: numpy.random.Generator
+    cell: Cell, baseline: Sample, candidate: Sample, random: numpy.random.Generator
 ) -> tuple[NDArray[numpy.bool_], NDArray[numpy.bool_]]:
     """Which runs pass, and which have regressed, whatever the trials with errors would have shown."""
     sides = [(baseline, candidate)]
     if cell.suite.has_errors:
         sides = [(better(cell, baseline, random), candidate), (baseline, better(cell, candidate, random))]
-    passes, regressed = zip(
-        *(decided(difference_of(*one, cell.shares, stated)) for one in sides), strict=True
-    )
+    passes, regressed = zip(*(decided(difference_of(*one, cell.shares)) for one in sides), strict=True)
     return numpy.logical_and.reduce(passes), numpy.logical_and.reduce(regressed)
 
 
@@ -191,7 +181,7 @@ def better(cell: Cell, run: Sample, random: numpy.random.Generator) -> Sample:
 def decided(found: Difference) -> tuple[NDArray[numpy.bool_], NDArray[numpy.bool_]]:
     """Which runs pass, and which have regressed, as `verdict` decides for one."""
     low, high = found.bounds()
-    is_decided = not is_refused(found)
+    is_decided = not found.is_small
     passes = (numpy.asarray(low) > -MARGIN) & is_decided
     return passes, ~passes & (numpy.asarray(high) < 0) & is_decided
 
@@ -274,15 +264,6 @@ def shares_of_row(row: Row) -> list[float]:
     return [row.false_alarms, row.false_passes, row.passes, row.found, row.coverage]
 
 
-def drift_rows(runs: int) -> Iterator[list[str]]:
-    for tasks, epochs in ((45, (10, 3)), (152, (10, 10))):
-        cell = Cell(SUITES[1], tasks, 1, *epochs)
-        for drift, stated in ((0.0, 0.0), (0.02, 0.0), (0.02, 0.02)):
-            row = simulate(cell, runs, drift, stated)
-            points = [f"{100 * drift:g} points", f"{100 * stated:g} points"]
-            yield [str(tasks), f"{epochs[0]} / {epochs[1]}", *points, *map(percent, shares_of_row(row))]
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--small", action="store_true", help="300 runs of each cell of 6 tasks")
@@ -302,8 +283,6 @@ def main() -> None:
     print(table(heads, [worst_of(group) for group in groups if not all(row.is_refused for row in group)]))
     usual = [row for row in rows if row.cell.suite == SUITES[1] and row.cell.weight == 1]
     print(table(["tasks", "epochs", *shares], [facts_of(row) for row in usual]))
-    drifts = ["tasks", "epochs", "drift", "stated", *shares]
-    print(table(drifts, list(drift_rows(runs))))
     general = [
         (n, epochs, rho, general_coverage(n, epochs, rho, runs // 5))
         for n, epochs, rho in product((6,) if given.small else (6, 45, 152), (1, 3, 10), CORRELATIONS)

@@ -25,15 +25,15 @@ from pytest_super.gate.statistics.decision import CANNOT_TELL, PASS, REGRESSED, 
 from pytest_super.gate.statistics.difference import difference
 from pytest_super.gate.statistics.epochs import Schedule, schedule
 from pytest_super.gate.statistics.samples import Pair
-from pytest_super.option_types import LEAST_EPOCHS, MOST_EPOCHS
+from pytest_super.option_types import LEAST_EPOCHS, MOST_EPOCHS, PASS_CHANCE
 
 Numbers = NDArray[numpy.float64]
 
 MEAN = 0.45
 BASELINES = (3, 10)
 USUAL_CORRELATION = 0.5
-# The shares of touched trials among pairs; None is for trials without pairs.
-TOUCHED = (None, 0.0, 0.1, 0.3, 1.0)
+# The shares of touched trials if the others get recorded answers; None is for runs without them.
+TOUCHED = (None, 0.3)
 
 
 @dataclass(frozen=True)
@@ -49,11 +49,6 @@ class Cell:
     def most_lower(self) -> float:
         """By how much a suite with a mean of 1 can fall: only the touched trials can."""
         return 1.0 if self.touched is None else self.touched
-
-    @property
-    def paired(self) -> int:
-        """How many epochs have pairs."""
-        return 0 if self.touched is None else self.baseline
 
 
 @dataclass(frozen=True)
@@ -83,8 +78,15 @@ def simulate(cell: Cell) -> Row:
         before = (random.random((cell.tasks, cell.baseline)) < rates[:, None]).astype(float)
         after = candidate_of(cell, rates, before, random)
         baseline, candidate = before.tolist(), after.tolist()
-        plan = schedule(baseline, [1.0] * cell.tasks, least=LEAST_EPOCHS, most=MOST_EPOCHS, margin=MARGIN)
-        decided, epoch = first_verdict(plan, baseline, candidate, cell.paired)
+        plan = schedule(
+            baseline,
+            [1.0] * cell.tasks,
+            least=LEAST_EPOCHS,
+            most=MOST_EPOCHS,
+            margin=MARGIN,
+            pass_chance=PASS_CHANCE,
+        )
+        decided, epoch = first_verdict(plan, baseline, candidate)
         verdicts.append(decided)
         used.append(fmean(min(epoch, most) for most in plan.epochs))
         planned.append(fmean(plan.epochs))
@@ -98,25 +100,25 @@ def simulate(cell: Cell) -> Row:
 
 
 def candidate_of(cell: Cell, rates: Numbers, before: Numbers, random: numpy.random.Generator) -> Numbers:
-    """Its trials. Those that are not touched end as those of the baseline with which they are paired."""
+    """Its trials. Those that are not touched end as those of the baseline whose answers they got."""
     lower = rates * (1 - cell.drop / (float(rates.mean()) * cell.most_lower)) if cell.drop else rates
     after = (random.random((cell.tasks, MOST_EPOCHS)) < lower[:, None]).astype(float)
     if cell.touched is not None:
         is_touched = random.random(after.shape) < cell.touched
         unchanged = (random.random(after.shape) < rates[:, None]).astype(float)
-        unchanged[:, : cell.paired] = before
+        unchanged[:, : cell.baseline] = before
         after = numpy.where(is_touched, after, unchanged)
     return after
 
 
 def first_verdict(
-    plan: Schedule, baseline: list[list[float]], candidate: list[list[float]], paired: int
+    plan: Schedule, baseline: list[list[float]], candidate: list[list[float]]
 ) -> tuple[str, int]:
     """The first verdict that is one, or the last, and its epoch."""
     decided, epoch = CANNOT_TELL, LEAST_EPOCHS
     for epoch, level in enumerate(plan.confidences(), LEAST_EPOCHS):
         pairs = [
-            Pair(baseline=before, candidate=after[: min(epoch, most)], paired=min(epoch, most, paired))
+            Pair(baseline=before, candidate=after[: min(epoch, most)])
             for before, after, most in zip(baseline, candidate, plan.epochs, strict=True)
         ]
         decided = verdict(difference(pairs), MARGIN, pass_level=level, level=level)
@@ -130,7 +132,7 @@ def cells(*, is_small: bool, runs: int) -> list[Cell]:
     found = []
     for n, epochs, rho, touched, drop in product(tasks, BASELINES, CORRELATIONS, TOUCHED, (0.0, DROP)):
         cell = Cell(n, epochs, rho, drop, 100 if is_small else runs, touched)
-        # The touched trials must be able to fall by the drop. Pairs with one correlation are enough.
+        # The touched trials must be able to fall by the drop. One correlation is enough with answers.
         if (not drop or cell.most_lower * MEAN > drop) and (touched is None or rho == USUAL_CORRELATION):
             found.append(cell)
     return found
@@ -139,7 +141,7 @@ def cells(*, is_small: bool, runs: int) -> list[Cell]:
 def line(row: Row) -> str:
     cell = row.cell
     shares = " | ".join(f"{100 * share:.1f} %" for share in (row.passes, row.regressed))
-    touched = "no pairs" if cell.touched is None else f"{cell.touched:.0%}"
+    touched = "no answers" if cell.touched is None else f"{cell.touched:.0%}"
     facts = f"{cell.tasks} | {cell.baseline} | {cell.correlation} | {touched} | {100 * cell.drop:g} points"
     return f"| {facts} | {shares} | {row.epochs:.1f} | {row.without_looks:.1f} |"
 

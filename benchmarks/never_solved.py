@@ -39,10 +39,10 @@ from coverage import sample as trials_of
 from numpy.typing import NDArray
 
 from pytest_super.gate import Selected
-from pytest_super.gate.baseline import RunPlan, plan_of
 from pytest_super.gate.comparison.comparison import ComparedTask
 from pytest_super.gate.comparison.never_solved import with_stand_ins
 from pytest_super.gate.comparison.side import Side, TaskTrials
+from pytest_super.gate.plan import RunPlan, plan_of
 from pytest_super.gate.statistics.decision import CANNOT_TELL, PASS, REGRESSED, Verdict, verdict
 from pytest_super.gate.statistics.difference import difference, difference_of
 from pytest_super.gate.statistics.samples import Sample

@@ -28,13 +28,13 @@ from pytest_super.gate.comparison.baseline import read_side, write_baseline
 from pytest_super.gate.comparison.comparison import compare
 from pytest_super.gate.comparison.rule import by_look
 from pytest_super.gate.comparison.side import side_of_run
-from pytest_super.gate.statistics.baseline import standard_error
 from pytest_super.gate.statistics.bounds import LEVEL
 from pytest_super.gate.statistics.decision import CANNOT_TELL, PASS, REGRESSED, Verdict, verdict
 from pytest_super.gate.statistics.difference import difference
 from pytest_super.gate.statistics.epochs import schedule
 from pytest_super.gate.statistics.samples import Pair
-from pytest_super.option_types import LEAST_EPOCHS, MOST_EPOCHS
+from pytest_super.gate.statistics.variance import standard_error
+from pytest_super.option_types import LEAST_EPOCHS, MOST_EPOCHS, PASS_CHANCE
 from pytest_super.store.results import TrialResult
 from pytest_super.store.run_folder import create_run
 
@@ -145,7 +145,9 @@ def adaptive(
 ) -> tuple[Verdict, list[list[float]]]:
     """An adaptive run after other trials: its verdict, and all trials."""
     weights = [1.0] * len(skills)
-    plan = schedule(baseline, weights, least=LEAST_EPOCHS, most=MOST_EPOCHS, margin=MARGIN)
+    plan = schedule(
+        baseline, weights, least=LEAST_EPOCHS, most=MOST_EPOCHS, margin=MARGIN, pass_chance=PASS_CHANCE
+    )
     own = values_of(skills, max(plan.epochs), chance)
     decided: Verdict = CANNOT_TELL
     together = before

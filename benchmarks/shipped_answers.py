@@ -69,8 +69,6 @@ def main() -> None:
         again = run(folder, AGENT, given.sandbox, tasks, f"--super-answers={first.name}")
         results = last_results(again)
         print(*missed_lines(again, results, first.name), sep="\n")
-        folded = sum(one.folded > 0 for one in results)
-        print(f"{counted(folded, 'trial')} would differ in what is not compared")
         other = [
             run(folder, "react", given.sandbox, tasks),
             run(folder, "swe-agent", given.sandbox, tasks, "--super-epochs=2"),

@@ -43,6 +43,7 @@ def arguments(text: str) -> tuple[str, ...]:
 
 # What `adaptive` stands for. From two trials of a task on, their noise can be seen.
 LEAST_EPOCHS, MOST_EPOCHS = 2, 10
+PASS_CHANCE = 0.88
 
 
 @dataclass(frozen=True)
@@ -149,6 +150,13 @@ def retrieval(text: str) -> Retrieval:
         meant = did_you_mean(source, RETRIEVALS)
         raise ValueError(f"must be {', '.join(RETRIEVALS)}, or one of them with :TOKENS{meant}")
     return Retrieval(source, positive(tokens)) if colon else Retrieval(source)
+
+
+def chance(text: str) -> float:
+    value = parsed(text)
+    if not 0 < value < 1:
+        raise ValueError("must be a number more than 0 and less than 1, such as 0.88")
+    return value
 
 
 def points(text: str) -> float:

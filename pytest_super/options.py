@@ -99,6 +99,11 @@ GROUPS = {
             default=10,
             parse=option_types.points,
         ),
+        Option(
+            "anchor=FILE|RUN",
+            "With --super-baseline: also compare the run with this older baseline, such as that of the last "
+            "release, which stays where it is. Both must pass.",
+        ),
         Option("dir=DIR", "Folder for results.", default=".super"),
         Option(
             "html=FILE",
@@ -138,20 +143,14 @@ GROUPS = {
             "With adaptive epochs, also run the tasks that the baseline never solved in 10 trials or more.",
             is_flag=True,
         ),
-        Option(
-            "min-compared=SHARE",
-            "Run nothing if less than this share of the tasks (0 to 1) can be compared with the baseline.",
-            default=0.5,
-            parse=option_types.share,
-        ),
     ),
     "super: more on gates and scores": (
         Option(
-            "drift=POINTS",
-            "How much whole runs differ that no repeats show, such as by another model behind a name: a "
-            "standard deviation in points, which widens the intervals of a comparison.",
-            default=0,
-            parse=option_types.points,
+            "pass-chance=CHANCE",
+            "With adaptive epochs: how often an agent that has not changed shall pass, more than 0 and less "
+            "than 1. A lower chance costs less, and finds less.",
+            default=option_types.PASS_CHANCE,
+            parse=option_types.chance,
         ),
         Option(
             "cannot-tell",

@@ -12,7 +12,7 @@ from pytest_super.commands.compare import add_max_regression
 from pytest_super.commands.stored_run import add_run, run_of
 from pytest_super.errors import SuperError
 from pytest_super.gate.statistics import require_scipy
-from pytest_super.option_types import Epochs, epochs
+from pytest_super.option_types import PASS_CHANCE, Epochs, chance, epochs
 from pytest_super.words import counted, named, one_line
 
 if TYPE_CHECKING:
@@ -41,6 +41,17 @@ def add_arguments(parser: ArgumentParser) -> None:
     check.add_argument(
         "--epochs", type=epochs, default=Epochs(1, 1), help="--super-epochs of the later run (default: 1)"
     )
+    check.add_argument(
+        "--pass-chance",
+        type=chance,
+        default=PASS_CHANCE,
+        help=f"--super-pass-chance (default: {PASS_CHANCE})",
+    )
+    check.add_argument(
+        "--must-solve",
+        type=Path,
+        help="also print how often --super-must-solve=FILE is red with nothing changed",
+    )
     add_max_regression(check)
     for action in actions.choices.values():
         action.add_argument(
@@ -51,9 +62,10 @@ def add_arguments(parser: ArgumentParser) -> None:
 def run(arguments: Namespace) -> int:
     require_scipy()
     from pytest_super.gate import Selected
-    from pytest_super.gate.baseline import plan_of
     from pytest_super.gate.comparison.baseline import read_baseline
     from pytest_super.gate.comparison.over_time import why_renew
+    from pytest_super.gate.must_solve import read_must_solve
+    from pytest_super.gate.plan import plan_of
     from pytest_super.report.comparison import plan_lines, side_lines
 
     if arguments.action == "update" and arguments.add:
@@ -67,9 +79,20 @@ def run(arguments: Namespace) -> int:
         return 0
     margin = arguments.max_regression / 100
     selected = Selected(ids=side.tasks.keys())
-    plan = plan_of(side, selected, arguments.epochs, margin, leaves_out=arguments.epochs.is_adaptive)
+    plan = plan_of(
+        side,
+        selected,
+        arguments.epochs,
+        margin,
+        pass_chance=arguments.pass_chance,
+        leaves_out=arguments.epochs.is_adaptive,
+    )
     for line in plan_lines(plan, side, margin):
         print(line)
+    if arguments.must_solve is not None:
+        values = {id: task.values for id, task in side.tasks.items()}
+        chance = read_must_solve(arguments.must_solve).chance_of_red(values, arguments.epochs.least)
+        print(f"{arguments.must_solve.name}: red in {100 * chance:.0f} % of runs with nothing changed")
     reasons = list(why_renew(side, margin, date.today()))
     for line in reasons:
         print(one_line(f"renew: {line}"))
@@ -90,7 +113,9 @@ def write_whole(file: Path, run_folder: Path, *, with_answers: bool) -> None:
             "add it (--add), or make a baseline of a run with --super-all-tasks"
         )
     with suppress(SuperError):
-        print(one_line(f"{file.name} had {named(list(read_baseline(file).runs), MOST_NAMED)}"))
+        before = read_baseline(file)
+        print(one_line(f"{file.name} had {named(list(before.runs), MOST_NAMED)}"))
+        warn_of_selection(file, before, run_folder)
     write_baseline(file, side)
     archive_of(file).unlink(missing_ok=True)
     if with_answers:
@@ -102,6 +127,18 @@ def write_whole(file: Path, run_folder: Path, *, with_answers: bool) -> None:
             print(f"{name} is not written: no trial has answers of a model")
         else:
             print(f"{name}: the answers of {counted(trials, 'trial')}")
+
+
+def warn_of_selection(file: Path, before: Side, run_folder: Path) -> None:
+    """Say so if a run was compared with the baseline that it becomes."""
+    from pytest_super.store.json_lines import read_json
+    from pytest_super.store.verdict import was_compared
+
+    if was_compared(run_folder) and read_json(run_folder / "run.json").get("baseline") == before.run:
+        print(
+            f"warning: this run was compared with {file.name}: a baseline of runs that passed, or are "
+            "better, makes later runs red: take all runs of a schedule"
+        )
 
 
 def refuse_answers(side: Side) -> None:
@@ -125,6 +162,7 @@ def add(file: Path, run_folder: Path, *, with_answers: bool) -> None:
     from pytest_super.gate.comparison.side import side_of_run
 
     side = read_baseline(file)
+    warn_of_selection(file, side, run_folder)
     known = {side.run, *side.runs}
     added = side_of_run(run_folder, without=known)
     refuse_answers(added)

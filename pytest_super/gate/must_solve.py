@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from math import ceil, comb
 from pathlib import Path
 
 from pytest_super.errors import SuperError
@@ -39,6 +40,16 @@ class MustSolve:
             solved = sum(one.solved and not one.is_error for one in trials)
             if not trials or solved < least * len(trials) - ROUNDING:
                 yield wording.SOLVED_IN.format(task=id, solved=solved, trials=len(trials))
+
+    def chance_of_red(self, baseline: Mapping[str, Sequence[float]], epochs: int) -> float:
+        """How often it fails if nothing changes, by the values of each task in a baseline that has it."""
+        green = 1.0
+        for id, least in self.shares.items():
+            if values := baseline.get(id):
+                rate = sum(value >= 1 for value in values) / len(values)
+                few = range(ceil(least * epochs - ROUNDING))
+                green *= 1 - sum(comb(epochs, n) * rate**n * (1 - rate) ** (epochs - n) for n in few)
+        return 1 - green
 
     @property
     def why_open(self) -> str:

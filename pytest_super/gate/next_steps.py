@@ -3,30 +3,32 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Collection, Iterable, Iterator, Sequence
-from math import fsum
+from collections.abc import Collection, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from pytest_super.gate.comparison.side import Side
+from pytest_super.gate.statistics.errors import chance_of_more_errors
 from pytest_super.gate.wording import (
     BASELINE_AGAIN,
     CANNOT_TELL,
-    LONGER_BASELINE,
     LOOK,
+    MAY_BE_FAILURES,
     RUN_ERRORS_AGAIN,
     RUN_MORE,
     RUN_MORE_ANEW,
-    RUN_MORE_LATER,
     UNDECIDABLE,
     based_on,
     decided_lines,
     doubt_lines,
 )
 from pytest_super.option_types import LEAST_EPOCHS, Epochs
-from pytest_super.words import counted, dollars
 
 if TYPE_CHECKING:
-    from pytest_super.gate.comparison.comparison import ComparedTask, Comparison, SetComparison
+    from pytest_super.gate.comparison.comparison import Comparison
+
+
+# How rarely errors are said to be more frequent than they were, if they are not.
+MORE_ERRORS = 0.05
 
 
 def compared_lines(comparison: Comparison) -> Iterator[str]:
@@ -56,46 +58,26 @@ def next_lines(comparison: Comparison) -> Iterator[str]:
         )
     # Trials with recorded answers do not count again: further ones share the luck of their record.
     is_anew = bool(comparison.candidate.answers)
-    epochs, run_more = [], RUN_MORE_ANEW if is_anew else RUN_MORE
-    for one, more in ((one, one.more) for one in comparison.sets if one.more is not None):
-        if more.epochs is None:
-            yield UNDECIDABLE.format(set=one.set)
-            continue
-        epochs.append(more.epochs)
-        if more.baseline is not None:
-            run_more = RUN_MORE_LATER
-            yield longer_baseline(one, more.baseline, more.epochs)
+    further = [(one.set, one.further) for one in comparison.sets if one.further is not None]
+    yield from (UNDECIDABLE.format(set=name) for name, epochs in further if not epochs)
+    epochs = max((epochs for _, epochs in further), default=0)
     if epochs:
         # At least one look before the last.
-        most = max(max(epochs) + is_anew * comparison.candidate.epochs, LEAST_EPOCHS + 1)
+        most = max(epochs + is_anew * comparison.candidate.epochs, LEAST_EPOCHS + 1)
         option = f"--super-epochs={Epochs(LEAST_EPOCHS, most)}"
-        yield run_more.format(command=command_with(option, comparison.candidate.arguments))
+        command = command_with(option, comparison.candidate.arguments)
+        yield (RUN_MORE_ANEW if is_anew else RUN_MORE).format(command=command)
 
 
 def errors_again(comparison: Comparison, side: Side) -> str:
     if side is comparison.baseline:
         return BASELINE_AGAIN.format(run=side.run)
-    return RUN_ERRORS_AGAIN.format(command=command_with(f"--super-resume={side.run}", side.arguments))
-
-
-def longer_baseline(one: SetComparison, baseline: int, epochs: int) -> str:
-    has = max(len(task.baseline.values) for task in one.tasks)
-    return LONGER_BASELINE.format(
-        set=one.set,
-        has=counted(has, "epoch"),
-        missing=counted(baseline - has, "epoch"),
-        baseline_cost=cost_of(one.tasks, baseline - has),
-        more=counted(epochs, "more epoch"),
-        cost=cost_of(one.ran, epochs),
-    )
-
-
-def cost_of(tasks: Iterable[ComparedTask], epochs: int) -> str:
-    """Estimate the cost from the trials of the baseline; "" if theirs is not known."""
-    costs = [task.baseline.cost_usd for task in tasks if task.baseline.cost_usd is not None]
-    if not costs:
-        return ""
-    return f" (~{dollars(epochs * fsum(costs))})"
+    command = command_with(f"--super-resume={side.run}", side.arguments)
+    before = comparison.baseline
+    old, new = sum(before.errors.values()), sum(side.errors.values())
+    is_more = chance_of_more_errors(new, side.trials, old, before.trials) < MORE_ERRORS
+    doubt = MAY_BE_FAILURES.format(errors=old, trials=before.trials) if is_more else ""
+    return RUN_ERRORS_AGAIN.format(command=command, doubt=doubt)
 
 
 def command_with(option: str, arguments: Sequence[str]) -> str:

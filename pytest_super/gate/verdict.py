@@ -44,6 +44,16 @@ class GateVerdict:
         return cls(word, (f"{GATE}{word}, {why}",))
 
 
+@dataclass(frozen=True)
+class Compared:
+    """What the comparison with one side has decided."""
+
+    gate: GateVerdict = GateVerdict(OPEN, ())
+    comparison: Comparison | None = None
+    why_not: str = ""
+    """Why nothing can be compared."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class RunVerdict:
     """What all gates of a run have decided, and whether the run fails."""
@@ -53,6 +63,8 @@ class RunVerdict:
     gates: Sequence[GateVerdict]
     comparison: Comparison | None = None
     """With the baseline; None without one, or if nothing was compared."""
+    anchor: Comparison | None = None
+    """With the anchor, likewise."""
     why_not_compared: str = ""
     """Why nothing can be compared with the baseline; "" if it was, or if trials are missing."""
     allows_errors: bool = False
@@ -77,9 +89,7 @@ class RunVerdict:
     @property
     def regression(self) -> dict[str, dict[str, Any]]:
         """Map sets to how they differ from the baseline; empty if nothing was compared or is decided."""
-        if self.comparison is None or self.comparison.too_many_errors is not None:
-            return {}
-        return {one.set: regression_of(one) for one in self.comparison.sets}
+        return regressions_of(self.comparison)
 
     @property
     def facts(self) -> dict[str, object]:
@@ -101,11 +111,18 @@ class RunVerdict:
             "invalid": self.invalid,
             "gates": [line for gate in self.gates for line in gate.lines],
             "regression": self.regression,
+            "anchor": regressions_of(self.anchor),
             "baseline_age": self.comparison.baseline_age if self.comparison else None,
             "look": self.comparison.candidate.looks + 1 if self.comparison else None,
             "pooled": self.comparison.candidate.pooled if self.comparison else {},
             "verdict": self.word,
         }
+
+
+def regressions_of(comparison: Comparison | None) -> dict[str, dict[str, Any]]:
+    if comparison is None or comparison.too_many_errors is not None:
+        return {}
+    return {one.set: regression_of(one) for one in comparison.sets}
 
 
 def regression_of(one: SetComparison) -> dict[str, Any]:
@@ -134,6 +151,8 @@ class RunGates:
     plain: Sequence[Gate] = ()
     metrics: Sequence[Metric] = ()
     baseline: BaselineGate | None = None
+    anchor: BaselineGate | None = None
+    """Compares with an older side as well."""
     max_errors: float | None = None
     """The share of the trials that can be errors; None if any error fails the run."""
 
@@ -142,13 +161,21 @@ class RunGates:
         if self.baseline is None:
             return dict.fromkeys(selected.ids, self.epochs.most)
         needed = {id for id in selected.ids if any(gate.needs(id) for gate in self.plain)}
+        if self.anchor is not None:
+            # What it solved can be lost, although the baseline never solved it.
+            needed |= {id for id, task in self.anchor.side.tasks.items() if any(task.values)} & {
+                *selected.ids
+            }
         selected = replace(selected, must_run={*selected.must_run, *needed})
-        return self.baseline.plan(selected, self.epochs).epochs
+        plan = self.baseline.plan(selected, self.epochs)
+        if self.anchor is not None:
+            self.anchor.planned = plan
+        return plan.epochs
 
     def is_decided(self, results: Sequence[TrialResult], to_come: Collection[str], epoch: int) -> bool:
         """Whether the run can end after this epoch. `to_come` has the names of the trials to come."""
-        if self.baseline is not None:
-            comparison, _ = self.baseline.compared(results, epoch)
+        for gate in filter(None, (self.baseline, self.anchor)):
+            comparison, _ = gate.compared(results, epoch)
             if comparison is None or comparison.verdict == CANNOT_TELL:
                 return False
         return are_settled(self.plain, self.metrics, results, to_come, self.max_errors)
@@ -161,21 +188,26 @@ class RunGates:
         # A gate is for all trials.
         is_open = bool(not_run) or any(one.is_interrupted for one in results)
         invalid = why_invalid(results, self.max_errors)
-        comparison, why_not_compared = None, ""
         gates = [self._decided(gate, results, is_open=is_open, is_valid=not invalid) for gate in self.plain]
-        if self.baseline is not None:
-            if not is_open:
-                comparison, why_not_compared = self.baseline.compared(results, epoch)
-            gates.append(self._against_baseline(self.baseline, comparison, is_open=is_open))
+        compared = [
+            self._against(gate, results, epoch, is_open=is_open)
+            for gate in (self.baseline, self.anchor)
+            if gate is not None
+        ]
+        # The last line is read first.
+        gates += sorted((one.gate for one in compared), key=lambda one: -WORST_FIRST.index(one.word))
+        baseline, anchor, *_ = [*compared, Compared(), Compared()]
         allows_errors = self.max_errors is not None and not invalid
         return RunVerdict(
             invalid=invalid,
             gates=gates,
-            comparison=comparison,
-            why_not_compared=why_not_compared,
+            comparison=baseline.comparison,
+            anchor=anchor.comparison,
+            why_not_compared=baseline.why_not,
             allows_errors=allows_errors,
             fails=any(map(self._fails, gates))
-            or any(not allows_errors if one.is_error else not (one.solved or gates) for one in results),
+            or fails_by_errors(results, allows_errors)
+            or fails_by_misses(results, gates),
         )
 
     def _decided(
@@ -185,16 +217,28 @@ class RunGates:
             return GateVerdict.because(OPEN, gate.why_open)
         return GateVerdict.because(*(gate.decide(results) if is_valid else (CANNOT_TELL, FIGURES_INVALID)))
 
-    def _against_baseline(
-        self, gate: BaselineGate, comparison: Comparison | None, *, is_open: bool
-    ) -> GateVerdict:
+    def _against(
+        self, gate: BaselineGate, results: Sequence[TrialResult], epoch: int, *, is_open: bool
+    ) -> Compared:
         if is_open:
-            return GateVerdict.because(OPEN, NOT_ALL_ENDED)
+            return Compared(GateVerdict.because(OPEN, NOT_ALL_ENDED))
+        comparison, why_not = gate.compared(results, epoch)
         if comparison is None:
-            return GateVerdict.because(FAILED, NOTHING_COMPARED)
-        return GateVerdict(*gate.decide(comparison))
+            why = f"{NOTHING_COMPARED}: {why_not}" if gate.is_anchor else NOTHING_COMPARED
+            return Compared(GateVerdict.because(FAILED, why), why_not=why_not)
+        return Compared(GateVerdict(*gate.decide(comparison)), comparison)
 
     def _fails(self, gate: GateVerdict) -> bool:
         """Whether the run fails by the gate."""
         must_tell = self.baseline is not None and self.baseline.must_tell
         return gate.word in (FAILED, OPEN) or (must_tell and gate.word == CANNOT_TELL)
+
+
+def fails_by_errors(results: Sequence[TrialResult], allows_errors: bool) -> bool:
+    """Whether the run fails because a trial was an infrastructure error."""
+    return not allows_errors and any(one.is_error for one in results)
+
+
+def fails_by_misses(results: Sequence[TrialResult], gates: Sequence[GateVerdict]) -> bool:
+    """Whether the run fails because a task is not solved: only without gates."""
+    return not gates and any(not one.is_error and not one.solved for one in results)

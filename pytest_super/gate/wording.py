@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from math import ceil
 from typing import TYPE_CHECKING
 
 from pytest_super.gate.comparison.endings import changed_stops
@@ -50,8 +51,11 @@ VERDICTS: Mapping[decision.Verdict, str] = {
 }
 """In this order, because the last line is read first."""
 OF_SET = "{verdict}  {set} {points} points ({low} to {high}), limit -{margin:g}"
+ANCHORED = "{line} (anchor {anchor})"
 MORE = "; about {epochs} needed"
-REFUSED = "CANNOT TELL  {set}: fewer than 4 tasks (weights counted) with fewer than 4 epochs decide nothing"
+NO_COLLAPSE = "NO COLLAPSE  {set}: {tasks} can show no more (a pass needs about {needed})"
+# So many tasks often rule out a drop of ten points.
+ENOUGH_TASKS = 20
 HIDDEN = "; {verdict} if the trials with infrastructure errors are left out"
 TOO_FEW_EPOCHS = "TOO FEW EPOCHS  {set}: {drop} can be found, not one of {margin:g}; {needed} would be enough"
 TOO_FEW_TASKS = (
@@ -66,15 +70,9 @@ NOT_RUN = (
     "{share:.1f} % of their trials would be solved, a pass holds even if none were, and the run's "
     "figures are of the others alone"
 )
-PAIRED = (
-    "{set}: {pairs} in pairs with the baseline's by its answers, of which {differing} ended otherwise{few}"
-)
-FEW_PAIRS = ": so few equal pairs rule out no drop of {margin:g} points"
-FOLDED = (
-    "{trials} got answers to requests that differ in texts which are not compared: "
-    "without them the verdict is `{verdict}`"
-)
+SAME = "PASS  {set}: all {trials} got the baseline's answers throughout and ended as its trials did"
 LATER_LOOK = "look {look} at this subject, with {risk:.3g} % risk of a wrong verdict instead of {first:.3g} %"
+SUBJECTS = "subject {number} that this folder has compared with the baseline: each has a risk of its own"
 LUCK = "the baseline itself is uncertain by {errors} (standard error, already counted){age}"
 # From so many points on, tenths tell nothing.
 LARGE = 10
@@ -87,7 +85,10 @@ LOOK = "to see why: pytest-super why {run}, or pytest-super view {run}"
 GOES_ON = "CANNOT TELL does not fail the run: see --super-cannot-tell"
 RUN_ERRORS_AGAIN = (
     "errors fail the run, unless --super-max-errors allows them; "
-    "to decide, run them again, if this agent is not their cause: {command}"
+    "to decide, run them again, if this agent is not their cause{doubt}: {command}"
+)
+MAY_BE_FAILURES = (
+    " (they are more frequent than the baseline's {errors} of {trials}, so failing trials may be among them)"
 )
 BASELINE_AGAIN = (
     "to decide, run the errors of the baseline again (--super-resume={run} with its subject), "
@@ -95,12 +96,6 @@ BASELINE_AGAIN = (
 )
 RUN_MORE = "to find out, run more epochs, which count together with these: {command}"
 RUN_MORE_ANEW = "to find out, run again with more epochs, which do not count together with these: {command}"
-RUN_MORE_LATER = "only then run more epochs, which count together with these: {command}"
-LONGER_BASELINE = (
-    "{set}: the baseline's {has} limit this: first add {missing}{baseline_cost} by a run of its own "
-    "agent, never of this one (`pytest-super baseline update --add RUN`); then about {more}{cost} of "
-    "this agent decide"
-)
 UNDECIDABLE = (
     "{set}: not even 100 more epochs would decide: use more tasks, or another --super-max-regression"
 )
@@ -112,15 +107,19 @@ SAVED_COST = ", about ${cost:.4f}"
 
 
 def of_set(one: SetComparison, margin: float) -> str:
-    if one.is_refused:
-        return REFUSED.format(set=one.set)
+    if one.is_same:
+        trials = sum(len(task.candidate.values) for task in one.ran)
+        return SAME.format(set=one.set, trials=counted(trials, "trial"))
+    if one.difference.is_small and one.verdict == "cannot tell":
+        needed = ceil(ENOUGH_TASKS * (0.1 / margin) ** 2)
+        return NO_COLLAPSE.format(set=one.set, tasks=counted(len(one.tasks), "task"), needed=needed)
     low, high = map(points_of, one.difference.bounds(one.level))
     words, points = VERDICTS[one.verdict], points_of(one.difference.value)
     line = OF_SET.format(verdict=words, set=one.set, points=points, low=low, high=high, margin=100 * margin)
     if one.hidden is not None:
         line += HIDDEN.format(verdict=VERDICTS[one.hidden])
-    elif one.more is not None and one.more.epochs is not None:
-        line += MORE.format(epochs=counted(one.more.epochs, "more epoch"))
+    elif one.further:
+        line += MORE.format(epochs=counted(one.further, "more epoch"))
     return line
 
 
@@ -166,23 +165,11 @@ def based_on(comparison: Comparison) -> Iterator[str]:
         if absent := one.not_run:
             tasks, share = counted(len(absent), "task"), 100 * absent[0].candidate.values[0]
             yield NOT_RUN.format(tasks=tasks, set=one.set, share=share)
-    yield from pair_lines(comparison)
-    if comparison.folded:
-        trials = counted(comparison.folded, "trial")
-        yield FOLDED.format(trials=trials, verdict=comparison.without_folded)
     if side.pooled:
         runs = [f"{counted(number, 'trial')} of run {run}" for run, number in side.pooled.items()]
         yield POOLED.format(runs=named(runs, MOST_RUNS))
     if side.looks:
         first, now = (100 * risk for risk in comparison.risks)
         yield LATER_LOOK.format(look=side.looks + 1, risk=now, first=first)
-
-
-def pair_lines(comparison: Comparison) -> Iterator[str]:
-    """How many trials of each set are paired with the baseline's."""
-    for one in comparison.sets:
-        pairs, differing = one.pairs
-        if pairs:
-            is_few = not differing and one.difference.bounds(one.level)[0] <= -comparison.margin
-            few = FEW_PAIRS.format(margin=100 * comparison.margin) if is_few else ""
-            yield PAIRED.format(set=one.set, pairs=counted(pairs, "trial"), differing=differing, few=few)
+    if side.subjects:
+        yield SUBJECTS.format(number=side.subjects + 1)

@@ -75,8 +75,8 @@ class Spent:
     recorded: int = 0
     """Answers that come from another run; `recorded_usd` is their part of the cost."""
     recorded_usd: float = 0.0
-    folded: int = 0
-    """Recorded answers to a request that differs in what is not compared."""
+    asked: int = 0
+    """Answers that the provider gave in this run."""
 
 
 @dataclass(frozen=True, kw_only=True)

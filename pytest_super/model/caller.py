@@ -216,6 +216,7 @@ class Caller:
         return replace(answer, usage=call.usage)
 
     def _book(self, call: ModelCall, usage: Usage, /, **facts: Any) -> None:
+        usage = replace(usage, asked=1 - usage.recorded)
         call.usage += usage
         with disk_errors(self.settings.calls):
             self.ledger.charge(call.trial.name, usage, call.most, **facts)

@@ -57,8 +57,8 @@ class Usage:
     """How many of the answers come from another run; they are paid already."""
     recorded_usd: float = 0.0
     """Of the cost: that of recorded answers."""
-    folded: int = 0
-    """How many recorded answers belong to a request that differs in what is not compared."""
+    asked: int = 0
+    """How many of the answers are the provider's own."""
 
     def __add__(self, other: Usage) -> Usage:
         costs = [usage.cost_usd for usage in (self, other) if usage.cost_usd is not None]
@@ -69,7 +69,7 @@ class Usage:
             cost_usd=sum(costs) if costs else None,
             recorded=self.recorded + other.recorded,
             recorded_usd=self.recorded_usd + other.recorded_usd,
-            folded=self.folded + other.folded,
+            asked=self.asked + other.asked,
         )
 
     @classmethod
@@ -82,7 +82,7 @@ class Usage:
             cost_usd=data["cost_usd"],
             recorded=data.get("recorded", 0),
             recorded_usd=data.get("recorded_usd", 0.0),
-            folded=data.get("folded", 0),
+            asked=data.get("asked", 0),
         )
 
 

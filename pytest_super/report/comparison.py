@@ -9,14 +9,13 @@ from typing import TYPE_CHECKING, Any
 
 from pytest_super.gate.comparison.comparison import ComparedTask, Comparison, SetComparison
 from pytest_super.gate.comparison.endings import causes
-from pytest_super.gate.comparison.over_time import drift_of
 from pytest_super.gate.comparison.side import Side, TaskTrials
 from pytest_super.gate.next_steps import compared_lines, note_lines
 from pytest_super.report.table import WIDTH, table_lines
 from pytest_super.words import counted, dollars, named, one_line, printable_line
 
 if TYPE_CHECKING:
-    from pytest_super.gate.baseline import RunPlan
+    from pytest_super.gate.plan import RunPlan
 
 CHANCE = "80 % chance to see a drop of {points:.1f} points"
 NO_CHANCE = "no drop has an 80 % chance to be seen"
@@ -54,8 +53,6 @@ def side_lines(side: Side) -> Iterator[str]:
     yield one_line(f"{side.name}: {counted(len(side.tasks), 'task')}, {counted(side.epochs, 'epoch')}")
     runs = [f"{run} ({day})" if day else run for run, day in side.runs.items()]
     yield one_line(f"{counted(len(runs), 'run')}: {', '.join(runs)}")
-    if (drift := drift_of(side)) is not None:
-        yield one_line(drift.words)
     facts = {name: value for name, value in side.subject.items() if value}
     agent = facts.get("agent")
     told = (f"{name} {value}" for name, value in facts.items() if HEEDED_BY.get(name, agent) == agent)
@@ -84,10 +81,16 @@ def plan_lines(plan: RunPlan, side: Side, margin: float) -> Iterator[str]:
 
 
 def cost_of(plan: RunPlan, side: Side, set_name: str) -> str:
-    """What the trials of a set cost at most, if each costs as in the baseline; "" if that is not known."""
+    """What the trials of a set cost, if each costs as in the baseline; "" if that is not known."""
     tasks = {id: task for id, task in side.tasks.items() if task.set == set_name and id in plan.epochs}
-    costs = [plan.epochs[id] * task.cost_usd for id, task in tasks.items() if task.cost_usd is not None]
-    return f"; about {dollars(fsum(costs))} of model calls" if len(costs) == len(tasks) and any(costs) else ""
+    costs = {id: task.cost_usd for id, task in tasks.items() if task.cost_usd is not None}
+    if len(costs) < len(tasks) or not any(costs.values()):
+        return ""
+    most = dollars(fsum(plan.epochs[id] * cost for id, cost in costs.items()))
+    expected = dollars(fsum(plan.expected.get(id, 0.0) * cost for id, cost in costs.items()))
+    if expected == most:
+        return f"; about {most} of model calls"
+    return f"; about {expected} of model calls if nothing has changed, {most} at most"
 
 
 def epochs_of(least: int, most: Sequence[int]) -> str:

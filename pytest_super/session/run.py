@@ -85,7 +85,11 @@ class Run:
         # For a worker, `latest` could already be another run.
         settings = self.settings
         found = {name: getattr(settings, name) for name in ANSWERS}
-        paths = {"trajectory": settings.for_agent.trajectory, "baseline": settings.baseline}
+        paths = {
+            "trajectory": settings.for_agent.trajectory,
+            "baseline": settings.baseline,
+            "anchor": settings.anchor,
+        }
         return {**own, **found, **{name: str(path or "") for name, path in paths.items()}}
 
 
@@ -110,10 +114,10 @@ def open_run(config: pytest.Config, settings: Settings) -> Run:
     """The run of this session. Raises pytest.UsageError."""
     if is_worker(config):
         data = {**config.workerinput["super"]}  # type: ignore[attr-defined]
-        trajectory, baseline = (path_or_none(data.pop(name)) for name in ("trajectory", "baseline"))
-        for_agent = replace(settings.for_agent, trajectory=trajectory)
+        for_agent = replace(settings.for_agent, trajectory=path_or_none(data.pop("trajectory")))
+        baseline, anchor = (path_or_none(data.pop(name)) for name in ("baseline", "anchor"))
         found = {name: data.pop(name) for name in ANSWERS}
-        settings = replace(settings, for_agent=for_agent, baseline=baseline, **found)
+        settings = replace(settings, for_agent=for_agent, baseline=baseline, anchor=anchor, **found)
         return Run(settings=settings, **data)
     sandbox, note = provider_for(config, settings)
     return Run(

@@ -41,16 +41,16 @@ class Settings:
     """A file with the tasks that must be solved."""
     baseline: Path | None
     """A file or a run's folder to compare with."""
+    anchor: Path | None
+    """An older baseline to compare with as well."""
     max_regression: float
     """In points: the drop to rule out."""
-    drift: float
-    """In points: the standard deviation of what changes a whole run."""
+    pass_chance: float
+    """How often an agent that has not changed shall pass."""
     cannot_tell: str
     """What a run does that decides nothing: `pass` or `fail`."""
     all_tasks: bool
     """Whether tasks run that the baseline never solved."""
-    min_compared: float
-    """The share of the tasks that the baseline must have under equal conditions."""
     resume: str
     """The run whose trials are taken over; "" for none."""
     max_errors: float | None
@@ -93,6 +93,8 @@ def read_settings(config: pytest.Config) -> Settings:
     """The settings of a session with an agent. Raises pytest.UsageError."""
     values = {option.key.removeprefix("super_"): value_of(config, option) for option in OPTIONS}
     refuse_endless_epochs(values)
+    if values["anchor"] and not values["baseline"]:
+        raise pytest.UsageError("--super-anchor is compared with beside --super-baseline: name both")
     settings = {
         # A field that has the name of an option has its value.
         **values,
@@ -101,6 +103,7 @@ def read_settings(config: pytest.Config) -> Settings:
         "splits": values["split"],
         "sizes": values["n"],
         "baseline": named_by(find_side, config, values, "baseline"),
+        "anchor": named_by(find_side, config, values, "anchor"),
         "resume": values["resume"] or "",
         "srun": values["srun"] or (),
         # As documented, relative to the rootdir even as an option, unlike the other paths.

@@ -134,8 +134,8 @@ class TrialResult:
     """Answers from [an earlier run](answers.md)."""
     recorded_usd: Annotated[float, RECORDED_COST] = 0.0
     """The part of `cost_usd` for them, paid then."""
-    folded: Annotated[int, Field(label="approximately recorded answers")] = 0
-    """Those to a request that differs in [what is not compared](answers.md#what-is-not-compared)."""
+    asked: Annotated[int, Field(label="asked answers")] = 0
+    """Answers that the provider gave in this run."""
     steps: Annotated[int, Field(absent="0")] = 0
     """The agent's steps, without pre-executed ones."""
     repeats: Annotated[int, Field(label="equal steps in a row")] = 0
@@ -175,7 +175,7 @@ class TrialResult:
     worker: Annotated[str, Field(absent="not known")] = ""
     """The xdist worker (`gw0`), or `main`."""
     resumed_from: Annotated[str, Field(label="taken over from")] = ""
-    """The run that ran the trial, if it was [taken over](comparing.md#nothing-is-paid-for-twice) or
+    """The run that ran the trial, if it was [taken over](results.md#nothing-is-paid-for-twice) or
     [scored again](rescoring.md#a-run-of-the-new-scores)."""
     forked_from: Annotated[str, Field(label="forked from")] = ""
     """The run, trial and step from which [a fork](answers.md#going-on-from-a-step) continues."""

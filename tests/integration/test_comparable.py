@@ -49,7 +49,7 @@ def test_a_run_of_which_too_little_can_be_compared_pays_for_nothing(
     assert "only 1 of 4 tasks can be compared with" in text
     assert "other conditions (limits), 2 tasks: a, b" in text
     assert "other conditions (query), 1 task: c" in text
-    assert "--super-min-compared=0" in text
+    assert "or select only those 1" in text
     assert trials(project) == before
 
 
@@ -63,13 +63,6 @@ def test_what_is_not_compared_is_named_before_the_first_trial(
     told = run.outlines.index("not compared: other conditions (sandbox), 1 task: a")
     assert any("not in" in line and line.endswith(": e") for line in run.outlines[told : told + 2])
     assert told < next(n for n, line in enumerate(run.outlines) if "super" in line and "====" in line)
-
-
-@pytest.mark.slow
-def test_the_share_that_must_be_compared_can_be_stated(project: Folder) -> None:
-    project.add_task("a", pre_execute=["x = 1"])
-    assert compared(project, *GATE, "--super-min-compared=0.9").ret == pytest.ExitCode.USAGE_ERROR
-    assert compared(project, *GATE, "--super-min-compared=0.75").ret == pytest.ExitCode.OK
 
 
 def conditions(project: Path) -> dict[str, str]:

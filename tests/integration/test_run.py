@@ -578,7 +578,6 @@ GIVEN = {
     "answers-miss": "fail",
     "baseline": "given.json",
     "cannot-tell": "fail",
-    "min-compared": "0.9",
     "must-solve": "must.txt",
     "resume": "given",
     "max-errors": "0.5",

@@ -14,13 +14,13 @@ import pytest
 
 from pytest_super.errors import SuperError
 from pytest_super.gate import Selected
-from pytest_super.gate.baseline import RunPlan, plan_of
 from pytest_super.gate.comparison.baseline import read_baseline, read_side, write_baseline
 from pytest_super.gate.comparison.comparison import compare
 from pytest_super.gate.comparison.earlier import EarlierRuns
-from pytest_super.gate.comparison.over_time import drift_of, why_renew, with_run
+from pytest_super.gate.comparison.over_time import why_renew, with_run
 from pytest_super.gate.comparison.rule import by_look, holm_levels
 from pytest_super.gate.comparison.side import Side, TaskTrials, side_of, side_of_run
+from pytest_super.gate.plan import RunPlan, plan_of
 from pytest_super.gate.statistics.bounds import Difference, Variance
 from pytest_super.gate.wording import decided_lines
 from pytest_super.option_types import Epochs
@@ -193,7 +193,7 @@ def test_a_real_drop_has_regressed_and_names_its_tasks() -> None:
     assert text[:2] == ["baseline old (5 epochs); candidate new (5 epochs)", "model: m -> n"]
     assert "lost  t000  1.00 -> 0.00" in text
     [verdict] = decided_lines(found)
-    assert fnmatch(verdict, "REGRESSED  expert -18 points (-2? to -1?), limit -10")
+    assert fnmatch(verdict, "REGRESSED  expert -18 points (-2? to -8.?), limit -10")
     assert text[-1] == "to see why: pytest-super why new, or pytest-super view new"
 
 
@@ -231,7 +231,10 @@ def test_a_run_with_many_errors_decides_nothing() -> None:
     [why] = decided_lines(found)
     assert why == "CANNOT TELL  30 of 500 trials of new are infrastructure errors, more than 5 %"
     *others, last = comparison_lines(found)
-    assert last.endswith("run them again, if this agent is not their cause: --super-resume=new")
+    assert last.endswith(
+        "run them again, if this agent is not their cause (they are more frequent than the baseline's 0 of "
+        "500, so failing trials may be among them): --super-resume=new"
+    )
     assert not any("pass" in line for line in others)
 
 
@@ -335,17 +338,16 @@ def test_a_plan_says_what_cannot_be_found() -> None:
     )
 
 
-def test_a_set_of_few_tasks_and_epochs_is_refused_by_name() -> None:
-    found = compare(side("old", many([1] * 5, tasks=3)), side("new", many([0], tasks=3)), 0.1)
+def test_a_small_set_shows_a_collapse_and_no_more() -> None:
+    found = compare(side("old", many([1] * 6, tasks=2)), side("new", many([1] * 3, tasks=2)), 0.1)
     assert found.verdict == "cannot tell"
-    [line] = decided_lines(found)
-    assert line.startswith("CANNOT TELL  expert: fewer than 4 tasks")
-
-
-def test_a_stated_drift_can_undo_a_verdict() -> None:
-    old, new = side("old", many([1] * 5, tasks=90)), side("new", many([1] * 5, tasks=90))
-    assert compare(old, new, 0.05).verdict == "pass"
-    assert compare(old, new, 0.05, drift=0.05).verdict == "cannot tell"
+    assert list(decided_lines(found)) == [
+        "NO COLLAPSE  expert: 2 tasks can show no more (a pass needs about 20)"
+    ]
+    assert not any("more epochs" in line for line in comparison_lines(found))
+    broken = compare(side("old", many([1] * 6, tasks=2)), side("new", many([0] * 3, tasks=2)), 0.1)
+    assert broken.verdict == "regressed"
+    assert list(decided_lines(broken)) == ["REGRESSED  expert -100 points (-100 to -79), limit -10"]
 
 
 def noisy_and_calm() -> Side:
@@ -417,17 +419,6 @@ def test_later_looks_must_be_surer_and_the_first_stays() -> None:
     assert compare(old, replace(new, looks=1), 0.1).verdict == "cannot tell"
 
 
-def test_a_baseline_that_limits_is_named_with_what_a_longer_one_costs() -> None:
-    values = [1, 0, 1]
-    old, new = side("old", many(values, cost_usd=1.0)), side("new", many(values))
-    assert list(comparison_lines(compare(old, new, 0.1)))[-2:] == [
-        "expert: the baseline's 3 epochs limit this: first add 7 epochs (~$315) by a run of its own agent, "
-        "never of this one (`pytest-super baseline update --add RUN`); then about 3 more epochs (~$135) "
-        "of this agent decide",
-        "only then run more epochs, which count together with these: --super-epochs=2-3",
-    ]
-
-
 def test_a_difference_between_the_limits_asks_for_tasks_instead_of_epochs() -> None:
     old, new = side("old", many([1, 0] * 5, tasks=6)), side("new", many([1, 0] * 5, tasks=6))
     assert "use more tasks" in list(comparison_lines(compare(old, new, 0.02)))[-1]
@@ -457,27 +448,6 @@ def test_a_baseline_of_edited_values_can_be_added_to() -> None:
     old = side("1", many([1, 0] * 5))
     found, _ = with_run(old, a_baseline("2", [1, 0], tasks=45))
     assert (found.tasks["t000"].of_runs, list(found.runs)) == ([10, 2], ["1", "2"])
-
-
-def test_drift_between_the_runs_of_a_baseline_is_found_and_chance_is_not() -> None:
-    chance = random.Random(3)
-
-    def of(name: str, rate: float) -> Side:
-        tasks = {
-            f"t{n:02}": task([float(chance.random() < rate) for _ in range(3)], of_runs=[3])
-            for n in range(45)
-        }
-        return side(name, tasks, runs={name: ""})
-
-    found = [drift_of(with_run(of("1", 0.5), of("2", rate))[0]) for rate in [0.5] * 200 + [0.2] * 5]
-    # 5 % of 200, and three deviations.
-    assert sum(one is not None for one in found[:200]) <= 10 + 3 * 3.1
-    assert all(one is not None and (one.run, one.difference < -0.1) == ("2", True) for one in found[200:])
-    three, _ = with_run(with_run(of("1", 0.5), of("2", 0.5))[0], of("3", 0.1))
-    drift = drift_of(three)
-    assert drift is not None
-    assert drift.run == "3"
-    assert drift_of(of("1", 0.5)) is None
 
 
 def test_a_baseline_says_when_and_how_it_is_to_be_renewed() -> None:
@@ -530,3 +500,44 @@ def test_stop_reasons_that_changed_are_named_beside_the_verdict() -> None:
         "new", {**many([1, 0, 0], stops={"submitted": 3}), "t000": task([0], stops={"agent_error": 1})}
     )
     assert not any("otherwise" in line for line in comparison_lines(compare(old, few, 0.1)))
+
+
+# Noise that trials do not show
+
+
+def test_tasks_that_are_not_repeated_have_the_noise_of_their_own() -> None:
+    # Noisy tasks with one trial, next to quiet ones that a smoke set has repeated on both sides.
+    chance = random.Random(7)
+
+    def noisy() -> dict[str, TaskTrials]:
+        return {f"t{n:03}": task([float(chance.random() < 0.5)], of_runs=[1]) for n in range(8, 16)}
+
+    missed = 0
+    for _ in range(40):
+        first = side("1", {**many([1], tasks=8, of_runs=[1]), **noisy()})
+        old, _ = with_run(first, side("2", many([1] * 4, tasks=8, of_runs=[4])))
+        new = side("3", {**many([1] * 3, tasks=8), **noisy()}, looks=1)
+        [found] = compare(old, new, 0.1).sets
+        low, high = found.difference.bounds(found.level)
+        missed += not low <= 0 <= high
+        assert found.baseline_error > 0.03
+    assert missed <= 4
+
+
+def test_what_tasks_share_in_a_run_or_repositories_in_an_epoch_widens_the_bounds() -> None:
+    def width(old: dict[str, TaskTrials], new: dict[str, TaskTrials]) -> float:
+        low, high = compare(side("old", old), side("new", new), 0.1).sets[0].difference.bounds()
+        return high - low
+
+    def of(patterns: Sequence[Sequence[float]], **changes: Any) -> dict[str, TaskTrials]:
+        return {f"t{n:02}": task(patterns[n % len(patterns)], **changes) for n in range(30)}
+
+    half = [[1.0, 0.0, 1.0, 0.0], [0.0, 1.0, 0.0, 1.0]]
+    apart = width(of(half), of(half))
+    # All trials of a task end alike, otherwise than in the other run.
+    assert width(of([[1.0] * 4, [0.0] * 4]), of([[0.0] * 4, [1.0] * 4])) > 2 * apart
+    # Three tasks each of a repository are solved in the same epochs.
+    together = {id: replace(one, repository=str(int(id[1:]) // 6)) for id, one in of(half[:1]).items()}
+    assert width(together, together) > 1.5 * apart
+    mixed = {id: replace(one, repository=str(int(id[1:]) // 6)) for id, one in of(half).items()}
+    assert width(mixed, mixed) == pytest.approx(apart)

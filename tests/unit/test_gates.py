@@ -186,6 +186,15 @@ def test_each_named_task_must_be_solved_in_its_share_of_epochs(tmp_path: Path) -
     )
 
 
+def test_the_chance_of_red_with_nothing_changed_is_that_of_the_baselines_rates() -> None:
+    # Ten tasks of rate .97, each to be solved in all of three epochs.
+    gate = MustSolve(name="must.txt", shares={**dict.fromkeys("abcdefghij", 1.0), "unknown": 1.0})
+    rates = dict.fromkeys("abcdefghij", [1.0] * 97 + [0.5] * 3)
+    assert gate.chance_of_red(rates, 3) == pytest.approx(1 - 0.97**30)
+    two = MustSolve(name="must.txt", shares={"a": 2 / 3})
+    assert two.chance_of_red({"a": [1.0, 0.0]}, 3) == pytest.approx(0.5)
+
+
 @pytest.mark.parametrize(
     ("text", "problem"),
     [

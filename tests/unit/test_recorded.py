@@ -109,7 +109,7 @@ def test_an_answer_to_a_request_that_differs_in_what_is_hidden_is_taken_and_said
     source = recorded(tmp_path / "source", ("it took 0.51 s", "1"), ("it took 0.51 s", "2"))
     trial = RecordedTrial.open(tmp_path / "own", source)
     taken = [trial.ask(asked(f"it took {seconds} s"))[1] for seconds in (0.51, 0.7)]
-    assert [answer_of(each).usage.folded for each in taken if each] == [0, 1]
+    assert [each.is_folded for each in taken if each] == [False, True]
     calls = read_answers(tmp_path / "own").calls.values()
     assert [call.taken for call in calls] == [1, 2]
 

@@ -177,21 +177,21 @@ def test_no_module_imports_private_names_of_pytest() -> None:
 # How large the project may be, see "Style" in CONTRIBUTING.md. By folder of the package, "." for modules in
 # none: the lines of code, without blanks, comments, docstrings and imports, and all lines.
 BUDGET = {
-    ".": (937, 1549),
+    ".": (924, 1536),
     "agents": (1452, 2478),
     "authoring": (4969, 7940),
     "commands": (1164, 1896),
     "functions": (1290, 2082),
-    "gate": (1857, 3379),
+    "gate": (1692, 3069),
     "grading": (592, 998),
     "integrity": (307, 558),
     "kernel": (6062, 10069),
     "metrics": (1568, 2769),
-    "model": (3917, 6410),
+    "model": (3918, 6411),
     "platform": (310, 535),
     "programs": (1264, 2032),
-    "report": (2448, 3974),
-    "session": (2755, 4810),
+    "report": (2446, 3971),
+    "session": (2753, 4807),
     "snapshots": (270, 509),
     "sources": (511, 867),
     "store": (968, 1741),
@@ -199,7 +199,7 @@ BUDGET = {
     "trial": (1279, 2119),
 }
 # What the table may add up to, the lines of tests, and the words of README.md and docs.
-MOST = {"code": 35_475, "lines": 59_236, "tests": 47_729, "words": 38_821}
+MOST = {"code": 35_294, "lines": 58_908, "tests": 47_318, "words": 38_822}
 
 
 def code_lines(text: str) -> int:

@@ -37,8 +37,7 @@ def data_of(task: TaskTrials) -> dict[str, Any]:
     return {
         name: round(value, DIGITS) if isinstance(value, float) and name != "weight" else value
         for name, value in asdict(task).items()
-        # The values of a baseline are numbered: see `baseline_answers`.
-        if name != "epochs"
+        if name != "replayed"
     }
 
 

@@ -12,16 +12,12 @@ from pytest_super.gate.comparison.errors import with_errors
 from pytest_super.gate.comparison.matching import why_left_out
 from pytest_super.gate.comparison.never_solved import with_stand_ins
 from pytest_super.gate.comparison.over_time import age_of
-from pytest_super.gate.comparison.pairing import is_coupled, pair_of
 from pytest_super.gate.comparison.rule import Confidence, Rule, by_look, overall, risk_of
 from pytest_super.gate.comparison.side import Side, TaskTrials
-from pytest_super.gate.statistics.baseline import standard_error
 from pytest_super.gate.statistics.bounds import Difference
-from pytest_super.gate.statistics.decision import CANNOT_TELL, Verdict, epochs_to_decide, is_refused
+from pytest_super.gate.statistics.decision import CANNOT_TELL, PASS, Verdict, epochs_to_decide
 from pytest_super.gate.statistics.samples import Pair
-
-# The numbers of epochs of a baseline that are tried for an advice.
-LONGER_BASELINES = (10, 20, 50, 100)
+from pytest_super.gate.statistics.variance import standard_error
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -33,8 +29,8 @@ class ComparedTask:
     candidate: TaskTrials
     is_run: bool = True
     """Whether the candidate has tried it. If not, it has the values that are to be expected."""
-    is_coupled: bool = False
-    """Whether the candidate got the recorded answers of the baseline."""
+    is_same: bool = False
+    """Whether its trials got the answers of the baseline's throughout, and ended as they did."""
 
     @property
     def flip(self) -> str:
@@ -46,17 +42,20 @@ class ComparedTask:
 
     @property
     def pair(self) -> Pair:
-        return pair_of(self.baseline, self.candidate, is_coupled=self.is_coupled, is_run=self.is_run)
+        return pair_of(self.baseline, self.candidate, is_run=self.is_run)
 
 
-@dataclass(frozen=True, kw_only=True)
-class More:
-    """What would decide if the means stayed as they are."""
-
-    epochs: int | None
-    """How many further epochs of the candidate; None if no number up to 100 would."""
-    baseline: int | None = None
-    """The epochs of the baseline with which so many would; None if more of them do not pay."""
+def pair_of(baseline: TaskTrials, candidate: TaskTrials, *, is_run: bool = True) -> Pair:
+    """The values of a task in both runs."""
+    return Pair(
+        baseline=baseline.values,
+        candidate=candidate.values,
+        weight=candidate.weight,
+        is_run=is_run,
+        repository=candidate.repository,
+        baseline_epochs=baseline.epochs,
+        candidate_epochs=candidate.epochs,
+    )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -69,8 +68,11 @@ class SetComparison:
     level: float
     """The confidence of each bound of its interval."""
     verdict: Verdict
-    more: More | None = None
-    """What would decide; None if the verdict is one, or is one without the errors."""
+    further: int | None = None
+    """The further epochs that would decide if the means stayed as they are; 0 if no number up to 100 would.
+
+    None if the verdict is one, or is one without the errors, or if there are too few tasks and epochs.
+    """
     hidden: Verdict | None = None
     """The verdict without the errors, if what these trials would have shown can change it."""
 
@@ -91,20 +93,14 @@ class SetComparison:
         return [one for one in self.tasks if not one.is_run]
 
     @property
-    def pairs(self) -> tuple[int, int]:
-        """How many trials are paired with the baseline's, and how many of them have another value."""
-        differences = [one for task in self.tasks for one in task.pair.differences]
-        return len(differences), sum(one != 0 for one in differences)
+    def is_same(self) -> bool:
+        """Whether all its trials are those of the baseline."""
+        return all(one.is_same for one in self.ran)
 
     def flipped(self, flip: str) -> list[ComparedTask]:
         """The tasks with this flip, the largest changes first."""
         found = [one for one in self.tasks if one.flip == flip]
         return sorted(found, key=lambda one: -abs(one.pair.difference))
-
-    @property
-    def is_refused(self) -> bool:
-        """Whether it has too few tasks and epochs for any verdict."""
-        return is_refused(self.difference)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -120,10 +116,6 @@ class Comparison:
     """Tasks that cannot be compared, by the reason."""
     too_many_errors: Side | None = None
     """The side with so many errors that nothing is decided."""
-    folded: int = 0
-    """How many trials got recorded answers to requests that differ in what is not compared."""
-    without_folded: Verdict = CANNOT_TELL
-    """The verdict without these trials."""
 
     @property
     def risks(self) -> tuple[float, float]:
@@ -148,23 +140,24 @@ class Comparison:
 
 
 def compare(
-    baseline: Side, candidate: Side, margin: float, confidence: Confidence | None = None, drift: float = 0.0
+    baseline: Side, candidate: Side, margin: float, confidence: Confidence | None = None, sides: int = 1
 ) -> Comparison:
     """`margin` is the drop to rule out, from 0 to 1. Raises SuperError if nothing can be compared.
 
-    Without a `confidence`, the look is the next one at the candidate. `drift` is the standard deviation of
-    what changes a whole run, from 0 to 1.
+    Without a `confidence`, the look is the next one at the candidate. `sides` are those that it is compared
+    with, which share the error.
     """
     candidate = with_stand_ins(baseline, candidate)
     left_out = dict(why_left_out(baseline, candidate))
     excluded = {id for ids in left_out.values() for id in ids}
+    is_coupled = bool(candidate.answers) and candidate.answers == baseline.run
     tasks = [
         ComparedTask(
             id=id,
             baseline=baseline.tasks[id],
             candidate=task,
             is_run=id not in candidate.not_run,
-            is_coupled=is_coupled(baseline, candidate),
+            is_same=is_coupled and id not in candidate.errors and is_replay(baseline.tasks[id], task),
         )
         for id, task in candidate.tasks.items()
         if id not in excluded
@@ -173,7 +166,7 @@ def compare(
         why = "; ".join(f"{reason}: {', '.join(ids[:5])}" for reason, ids in left_out.items())
         raise SuperError(f"{baseline.name} and {candidate.name} have no task that can be compared: {why}")
     look = candidate.looks + 1
-    rule = Rule(margin=margin, confidence=confidence or by_look(look), drift=drift)
+    rule = Rule(margin=margin, confidence=confidence or by_look(look), sides=sides)
     sets = compared_sets(baseline, candidate, tasks, rule, by_look(look + 1))
     invalid = next((side for side in (baseline, candidate) if side.has_too_many_errors), None)
     return Comparison(
@@ -185,6 +178,13 @@ def compare(
         left_out=left_out,
         too_many_errors=invalid,
     )
+
+
+def is_replay(old: TaskTrials, new: TaskTrials) -> bool:
+    """Whether the trials of a task got the recorded answers of others throughout, and ended as they did."""
+    # The values of a baseline are numbered as its answers are.
+    before = dict(enumerate(old.values, 1))
+    return len(new.replayed) == len(new.values) and new.replayed.items() <= before.items()
 
 
 def compared_sets(
@@ -201,7 +201,9 @@ def compared_sets(
     ]
     compared = []
     for name, decided in valid.items():
-        is_hidden = decided != CANNOT_TELL and any(one[name] != decided for one in extremes)
+        is_same = all(one.is_same or not one.is_run for one in own[name])
+        is_hidden = not is_same and decided != CANNOT_TELL and any(one[name] != decided for one in extremes)
+        decided = PASS if is_same else decided
         compared.append(
             SetComparison(
                 set=name,
@@ -210,22 +212,10 @@ def compared_sets(
                 level=rule.confidence(name, 1),
                 verdict=CANNOT_TELL if is_hidden else decided,
                 # With the strictest level of several sets.
-                more=more_for(pairs[name], rule, next_look(name, len(own)))
-                if decided == CANNOT_TELL
+                further=epochs_to_decide(pairs[name], rule.margin, next_look(name, len(own))) or 0
+                if decided == CANNOT_TELL and not found[name].is_small
                 else None,
                 hidden=decided if is_hidden else None,
             )
         )
     return compared
-
-
-def more_for(pairs: Sequence[Pair], rule: Rule, level: float) -> More:
-    """A longer baseline pays where it saves more epochs of the candidate than it takes."""
-    has = max(len(pair.baseline) for pair in pairs)
-    lengths = (has, *(length for length in LONGER_BASELINES if length > has))
-    needed = {
-        length: epochs_to_decide(pairs, rule.margin, level, rule.drift, least=length) for length in lengths
-    }
-    total = {length: length + epochs for length, epochs in needed.items() if epochs is not None}
-    best = min(total, key=lambda length: total[length], default=has)
-    return More(epochs=needed[best], baseline=None if best == has else best)

@@ -26,6 +26,8 @@ class EarlierRuns:
     """Each names the run that ran it, in `resumed_from`."""
     looks: int = 0
     """How many of the runs have ended with a comparison."""
+    subjects: int = 0
+    """How many other subjects were compared with the baseline."""
 
     def like(self, own: Sequence[TrialResult], run: str) -> list[TrialResult]:
         """The trials that differ from those of a run by chance alone, each once.
@@ -59,7 +61,7 @@ def identity(one: TrialResult, run: str) -> tuple[str, str, int]:
 def earlier_runs(directory: Path, run: str, subject: Mapping[str, Any], baseline: str) -> EarlierRuns:
     """Find the runs before `run` in a results folder. `baseline` is the first run of the baseline."""
     wanted = digest(subject)
-    trials, looks = [], 0
+    trials, looks, others = [], 0, set()
     for folder in run_folders(directory):
         # Ids of the same second are in no order, and a later run has no folder yet.
         if folder.name == run:
@@ -67,7 +69,10 @@ def earlier_runs(directory: Path, run: str, subject: Mapping[str, Any], baseline
         try:
             # First, because most runs are of another subject, and their results are long.
             facts = read_json(folder / "run.json")
-            if facts.get("baseline") != baseline or digest(facts["subject"]) != wanted:
+            if facts.get("baseline") != baseline:
+                continue
+            if (other := digest(facts["subject"])) != wanted:
+                others |= {other} if was_compared(folder) else set()
                 continue
             # Trials with answers of one record are alike beyond the subject.
             if not facts.get("answers"):
@@ -76,7 +81,7 @@ def earlier_runs(directory: Path, run: str, subject: Mapping[str, Any], baseline
         # A damaged run has no trials that count.
         except UNREADABLE:
             continue
-    return EarlierRuns(trials=trials, looks=looks)
+    return EarlierRuns(trials=trials, looks=looks, subjects=len(others))
 
 
 def ended_trials(folder: Path) -> list[TrialResult]:

@@ -7,11 +7,9 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from pytest_super.gate.comparison.matching import only_errors
-from pytest_super.gate.comparison.pairing import is_coupled, pair_of
 from pytest_super.gate.statistics.samples import Pair
 
 if TYPE_CHECKING:
@@ -34,18 +32,18 @@ def filled(baseline: Side, candidate: Side, ids: Sequence[str], value: float) ->
     pairs = defaultdict(list)
     for id in ids:
         old, new = baseline.tasks.get(id), candidate.tasks.get(id)
-        is_run = id not in candidate.not_run
-        if old and new:
-            pair = pair_of(old, new, is_coupled=is_coupled(baseline, candidate), is_run=is_run)
-        else:
-            values = [list(one.values) if one else [] for one in (old, new)]
-            weight = (new or baseline.tasks[id]).weight
-            pair = Pair(baseline=values[0], candidate=values[1], weight=weight, is_run=is_run)
-        pair = replace(
-            pair,
-            baseline=[*pair.baseline, *[1 - value] * baseline.errors.get(id, 0)],
-            candidate=[*pair.candidate, *[value] * candidate.errors.get(id, 0)],
-        )
         # As in the comparison without errors, whose task this can be.
-        pairs[(old or candidate.tasks[id]).set].append(pair)
+        known = old or candidate.tasks[id]
+        failed = range(baseline.errors.get(id, 0)), range(candidate.errors.get(id, 0))
+        pairs[known.set].append(
+            Pair(
+                baseline=[*(old.values if old else ()), *[1 - value] * len(failed[0])],
+                candidate=[*(new.values if new else ()), *[value] * len(failed[1])],
+                weight=(new or known).weight,
+                is_run=id not in candidate.not_run,
+                repository=known.repository,
+                baseline_epochs=[*(old.epochs if old else ()), *failed[0]],
+                candidate_epochs=[*(new.epochs if new else ()), *failed[1]],
+            )
+        )
     return pairs

@@ -57,7 +57,7 @@ def stand_in(task: TaskTrials, rate: float, epochs: int) -> TaskTrials:
         task,
         values=[rate] * epochs,
         of_runs=[],
-        epochs=[0] * epochs,
+        replayed={},
         stops={},
         causes={},
         cost_usd=None,

@@ -12,6 +12,7 @@ from pytest_super.gate.statistics.decision import (
     REGRESSED,
     Verdict,
     chance_of_no_drop,
+    is_worse,
     verdict,
 )
 from pytest_super.gate.statistics.difference import difference
@@ -41,14 +42,15 @@ class Rule:
 
     margin: float
     confidence: Confidence
-    drift: float
+    sides: int = 1
+    """How many comparisons of the run share the error of a false alarm, by Bonferroni."""
 
     def differences(self, pairs: Mapping[str, Sequence[Pair]]) -> dict[str, Difference]:
         """Map each set to the difference of its tasks."""
-        return {name: difference(of_set, self.drift) for name, of_set in pairs.items()}
+        return {name: difference(of_set) for name, of_set in pairs.items()}
 
     def verdicts(self, found: Mapping[str, Difference]) -> dict[str, Verdict]:
-        levels = holm_levels(found, self.confidence)
+        levels = holm_levels(found, lambda name, sets: self.confidence(name, sets * self.sides))
         return {
             name: verdict(one, self.margin, pass_level=self.confidence(name, 1), level=levels[name])
             for name, one in found.items()
@@ -64,7 +66,7 @@ def holm_levels(found: Mapping[str, Difference], confidence: Confidence) -> dict
     ends = False
     for place, name in enumerate(sorted(found, key=lambda name: share_of_error(name, found, confidence))):
         level = confidence(name, len(found) - place)
-        ends = ends or found[name].bounds(level)[1] >= 0
+        ends = ends or not is_worse(found[name], level)
         levels[name] = 1.0 if ends else level
     return levels
 

@@ -28,8 +28,9 @@ class TaskTrials:
     """The headline metric of each trial, in the order of the runs and their epochs."""
     of_runs: list[int] = field(default_factory=list)
     """How many of them are of each run of the side; empty if that is not known."""
-    epochs: list[int] = field(default_factory=list)
-    """The epoch of each value; 0 for one of another run. Empty: they are numbered from 1."""
+    repository: str = ""
+    replayed: dict[int, float] = field(default_factory=dict)
+    """The values of trials that got recorded answers to all of their requests, by their epochs."""
     stops: dict[str, int] = field(default_factory=dict)
     """How many of the trials ended for which reason."""
     causes: dict[str, int] = field(default_factory=dict)
@@ -57,15 +58,14 @@ class TaskTrials:
             raise ValueError("`of_runs`, `stops` and `causes` should be numbers of trials")
 
     @property
-    def by_epoch(self) -> dict[int, int]:
-        """The place of the value of each epoch."""
-        epochs = self.epochs or range(1, len(self.values) + 1)
-        return {epoch: place for place, epoch in enumerate(epochs) if epoch}
-
-    @property
     def by_run(self) -> list[int]:
         """How many of the values are of each run; all of the first one if that is not known."""
         return self.of_runs if sum(self.of_runs) == len(self.values) else [len(self.values)]
+
+    @property
+    def epochs(self) -> list[tuple[int, int]]:
+        """The run and the epoch of each value. After an error, the epochs of a run are one too low."""
+        return [(run, place) for run, number in enumerate(self.by_run) for place in range(number)]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -89,6 +89,8 @@ class Side:
     """How many of the trials are of which earlier run of the same subject."""
     looks: int = 0
     """How often earlier runs of the same subject were compared with the same baseline."""
+    subjects: int = 0
+    """How many other subjects were compared with the same baseline."""
     not_run: Collection[str] = ()
     """Tasks that the run has left out, because its baseline never solved them."""
     answers: str = ""
@@ -185,8 +187,8 @@ def task_of(trials: Sequence[TrialResult], name: str, runs: Sequence[str]) -> Ta
         weight=first.weight,
         values=[one.headline_value or 0.0 for one in trials],
         of_runs=[by_run[run] for run in runs],
-        # One that was taken over with recorded answers has those of this run's record.
-        epochs=[0 if one.resumed_from and not one.recorded else one.epoch for one in trials],
+        repository=first.repository,
+        replayed={one.epoch: one.headline_value or 0.0 for one in trials if one.recorded and not one.asked},
         stops=dict(sorted(Counter(one.stop_reason for one in trials).items())),
         causes=dict(sorted(Counter(one.cause for one in trials if one.cause).items())),
         cost_usd=fmean(costs) if costs else None,

@@ -1,14 +1,18 @@
 """A difference with its noise, and the bounds that it has at a confidence."""
 
 from dataclasses import dataclass
-from math import inf, log
-from typing import Any
+from math import inf
 
 import numpy
 from scipy.special import stdtrit
 
+from pytest_super.gate.statistics.errors import ROUNDING
+
 LEVEL = 0.95
 """The confidence of each one-sided bound; both together are an interval of 90 %."""
+# With fewer tasks than these (weights counted) and fewer epochs than these in a run, bounds decide nothing:
+# one noisy task would be called worse, or no worse, by chance in 7 % of runs.
+LEAST_TASKS, LEAST_EPOCHS = 4, 4
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -19,6 +23,10 @@ class Variance:
     freedom: float
     seen: float = inf
     """The degrees of freedom if all trials had one variance. They only grow with the trials."""
+
+    def half_width(self, level: float) -> float:
+        """How far a one-sided bound is from the estimate."""
+        return quantile_of(level, self.freedom) * numpy.sqrt(self.value)  # type: ignore[no-any-return]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -63,12 +71,15 @@ class Difference:
     """How many tasks of equal weight tell as much (Kish 1965): 1 / Σ share²."""
     epochs: float = inf
     """Of the run that has fewer."""
+    exact: float = 1.0
+    """The p-value of a drop by an exact test, where there are too few tasks and epochs for bounds."""
     unseen: float = 0.0
     """How much lower the candidate can be by tasks that were not run."""
-    further: float = 0.0
-    """More variance, which counts unless a bound without it shows that there is a difference."""
-    least: float = 0.0
-    """Both bounds are at least so far from the value, at LEVEL."""
+
+    @property
+    def is_small(self) -> bool:
+        """Whether there are so few tasks and epochs that bounds decide nothing."""
+        return self.tasks < LEAST_TASKS - ROUNDING and self.epochs < LEAST_EPOCHS
 
     def bounds(self, level: float = LEVEL) -> tuple[float, float]:
         """The lower and the upper one-sided bound.
@@ -79,22 +90,11 @@ class Difference:
         """
         if level == 1:
             return -1.0, 1.0
-        below, above = self.halves(level)
+        half = self.variance.half_width(level)
         quantile = quantile_of(level, self.variance.seen)
-        lower = numpy.minimum(self.value - below, -self.loss.largest(self.value, quantile)) - self.unseen
-        upper = numpy.maximum(self.value + above, self.gain.largest(-self.value, quantile))
+        lower = numpy.minimum(self.value - half, -self.loss.largest(self.value, quantile)) - self.unseen
+        upper = numpy.maximum(self.value + half, self.gain.largest(-self.value, quantile))
         return numpy.maximum(lower, -1.0), numpy.minimum(upper, 1.0)
-
-    def halves(self, level: float) -> tuple[Any, Any]:
-        """How far the bounds are from the value by the estimated noise alone, below and above it."""
-        quantile = quantile_of(level, self.variance.freedom)
-        # The chance that no pair differs falls by one factor with each further `least`.
-        least = self.least * (log(1 - level) / log(1 - LEVEL))
-        near, far = (
-            numpy.maximum(quantile * numpy.sqrt(self.variance.value + more), least)
-            for more in (0.0, self.further)
-        )
-        return numpy.where(self.value > near, near, far), numpy.where(-self.value > near, near, far)
 
 
 def quantile_of(level: float, freedom: float) -> float:

@@ -10,9 +10,7 @@ import numpy
 from scipy.special import stdtr
 
 from pytest_super.gate.statistics.bounds import LEVEL, Difference, Variance, quantile_of
-from pytest_super.gate.statistics.difference import difference_of, with_pairs
-from pytest_super.gate.statistics.errors import ROUNDING
-from pytest_super.gate.statistics.pairs import pairs_of
+from pytest_super.gate.statistics.difference import difference_of
 from pytest_super.gate.statistics.samples import Numbers, Pair, Sample, sample_of, samples_of, shares_of
 from pytest_super.gate.statistics.variance import (
     PRIOR_VARIANCE,
@@ -21,8 +19,6 @@ from pytest_super.gate.statistics.variance import (
     moderated,
     noise_of,
     noises_of,
-    with_drift,
-    within_tasks,
 )
 
 Verdict: TypeAlias = Literal["pass", "regressed", "cannot tell"]
@@ -33,9 +29,6 @@ CANNOT_TELL: Final = "cannot tell"
 POWER = 0.8
 # More further epochs than these are no advice.
 MOST_EPOCHS = 100
-# With fewer tasks than these (weights counted) and fewer epochs than these in a run, nothing is decided: one
-# noisy task would be called worse, or no worse, by chance in 7 % of runs.
-LEAST_TASKS, LEAST_EPOCHS = 4, 4
 # The drops for which a plan has chances.
 STEP = 0.001
 
@@ -53,58 +46,52 @@ class Plan:
         return self.detectable is not None and self.detectable <= margin
 
 
-def is_refused(found: Difference) -> bool:
-    """Whether there are too few tasks and epochs for any verdict."""
-    return found.tasks < LEAST_TASKS - ROUNDING and found.epochs < LEAST_EPOCHS
-
-
 def verdict(found: Difference, margin: float, *, pass_level: float = LEVEL, level: float = LEVEL) -> Verdict:
     """`pass` if a drop of `margin` or more can be excluded, else `regressed` if there is a drop for sure.
 
     `pass_level` and `level` are the confidences at which the one and the other is sure.
     """
-    if is_refused(found):
-        return CANNOT_TELL
-    if found.bounds(pass_level)[0] > -margin:
+    if not found.is_small and found.bounds(pass_level)[0] > -margin:
         return PASS
-    return REGRESSED if found.bounds(level)[1] < 0 else CANNOT_TELL
+    return REGRESSED if is_worse(found, level) else CANNOT_TELL
+
+
+def is_worse(found: Difference, level: float) -> bool:
+    """Whether there is a drop, at this confidence."""
+    if found.is_small:
+        return found.exact <= 1 - level
+    return bool(found.bounds(level)[1] < 0)
 
 
 def chance_of_no_drop(found: Difference) -> float:
     """The p-value of the difference, one-sided: how likely one as low is if nothing became worse."""
+    if found.is_small:
+        return found.exact
     return float(stdtr(found.variance.freedom, found.value / sqrt(found.variance.value)))
 
 
-def epochs_to_decide(
-    pairs: Sequence[Pair], margin: float, level: float = LEVEL, drift: float = 0.0, *, least: int = 0
-) -> int | None:
+def epochs_to_decide(pairs: Sequence[Pair], margin: float, level: float = LEVEL) -> int | None:
     """How many further epochs of the candidate would decide if the means stayed as they are.
 
-    `level` is that of both bounds, `least` the least number of the baseline's epochs. Where trials have
-    pairs, further ones have some, too, as far as the baseline has epochs. None if more than MOST_EPOCHS.
+    `level` is that of both bounds. None if more than MOST_EPOCHS.
     """
     baseline, candidate = samples_of(pairs)
     shares = shares_of([pair.weight for pair in pairs])
     found = difference_of(baseline, candidate, shares)
-    coupled = pairs_of([pair.differences for pair in pairs])
     of_trial = found.variance.value / noise_of(baseline.counts, candidate.counts, shares)
-    before = replace(baseline, counts=numpy.maximum(baseline.counts, float(least)))
 
     def decides(epochs: int) -> bool:
         longer = replace(candidate, counts=candidate.counts + epochs)
         own = Variance(
-            value=of_trial * noise_of(before.counts, longer.counts, shares),
+            value=of_trial * noise_of(baseline.counts, longer.counts, shares),
             freedom=found.variance.freedom + epochs * len(pairs),
         )
         expected = replace(
             found,
-            variance=with_drift(own, drift),
-            loss=loss_of(before, longer, shares),
-            epochs=min(found.epochs + epochs, float(before.counts.max())),
+            variance=own,
+            loss=loss_of(baseline, longer, shares),
+            epochs=min(found.epochs + epochs, float(baseline.counts.max())),
         )
-        if coupled is not None:
-            further = coupled.of_counts(before.counts, longer.counts)
-            expected = with_pairs(expected, before, longer, shares, drift, further)
         return verdict(expected, margin, pass_level=level, level=level) != CANNOT_TELL
 
     # More epochs decide whatever fewer do: the bounds come only nearer to each other.
@@ -118,35 +105,34 @@ def plan(
     *,
     epochs: Sequence[int],
     margin: float,
-    drift: float = 0.0,
 ) -> Plan:
-    """For a candidate with so many epochs of each of the baseline's tasks; `drift` is as for `difference`."""
+    """For a candidate with so many epochs of each of the baseline's tasks."""
     run, shares = sample_of(baseline), shares_of(weights)
     drops = numpy.arange(0.0, float(run.means @ shares) + STEP / 2, STEP, dtype=numpy.float64)
-    passes, regressed = chances(run, shares, numpy.array(epochs, dtype=numpy.float64), drops, margin, drift)
+    passes, regressed = chances(run, shares, numpy.array(epochs, dtype=numpy.float64), drops, margin)
     found = numpy.flatnonzero(regressed >= POWER)
     return Plan(detectable=float(drops[found[0]]) if len(found) else None, passes_unchanged=float(passes[0]))
 
 
 def epochs_to_detect(
-    baseline: Sequence[Sequence[float]], weights: Sequence[float], *, margin: float, drift: float = 0.0
+    baseline: Sequence[Sequence[float]], weights: Sequence[float], *, margin: float
 ) -> int | None:
     """The fewest epochs of a candidate for which a drop of `margin` is detectable; None above MOST_EPOCHS."""
 
     def is_enough(epochs: int) -> bool:
         epochs_of = [epochs] * len(baseline)
-        return plan(baseline, weights, epochs=epochs_of, margin=margin, drift=drift).can_find(margin)
+        return plan(baseline, weights, epochs=epochs_of, margin=margin).can_find(margin)
 
     epochs = bisect_left(range(MOST_EPOCHS + 1), True, lo=1, key=is_enough)
     return epochs if epochs <= MOST_EPOCHS else None
 
 
 def chances(
-    baseline: Sample, shares: Numbers, epochs: Numbers, drops: Numbers, margin: float, drift: float
+    baseline: Sample, shares: Numbers, epochs: Numbers, drops: Numbers, margin: float
 ) -> tuple[Numbers, Numbers]:
     """The chances of `pass` and of `regressed` for a candidate that is lower by each of `drops`."""
-    found, true = expected(baseline, shares, epochs, drops, drift)
-    if is_refused(found):
+    found, true = expected(baseline, shares, epochs, drops)
+    if found.is_small:
         return numpy.zeros_like(drops), numpy.zeros_like(drops)
     freedom = found.variance.freedom
     half = quantile_of(LEVEL, freedom) * numpy.sqrt(found.variance.value)
@@ -159,7 +145,7 @@ def chances(
 
 
 def expected(
-    baseline: Sample, shares: Numbers, epochs: Numbers, drops: Numbers, drift: float
+    baseline: Sample, shares: Numbers, epochs: Numbers, drops: Numbers
 ) -> tuple[Difference, Numbers]:
     """The differences to be expected, with the variances that will be estimated, and their true variances.
 
@@ -177,11 +163,12 @@ def expected(
         variances=numpy.maximum(kept * noises + kept * (1 - kept) * fixed, 0.0),
     )
     true = (shares**2 * (noises / before.counts + after.variances / epochs)).sum(-1)
-    if before.has_repeats and after.has_repeats:
-        own = within_tasks(before, after, shares)
-    else:
-        spread = between_tasks(after.means - before.means, shares)
-        prior = PRIOR_VARIANCE * noise_of(before.counts, after.counts, shares)
-        own = moderated(replace(spread, value=spread.value + true), prior)
     found = difference_of(before, after, shares)
-    return replace(found, variance=with_drift(own, drift)), true + drift**2
+    # What the tasks differ by is the drop, and noise.
+    spread = between_tasks(after.means - before.means, shares)
+    if (before.counts == 1).all() or (epochs == 1).all():
+        prior = PRIOR_VARIANCE * noise_of(before.counts, epochs, shares)
+        own = moderated(replace(spread, value=spread.value + true), prior)
+    else:
+        own = replace(found.variance, value=numpy.maximum(found.variance.value, spread.value + true))
+    return replace(found, variance=own), true

@@ -5,17 +5,18 @@ Epochs by the candidate's own results would turn chance into verdicts.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from math import sqrt
+from math import fsum, sqrt
 
 import numpy
+from scipy.special import ndtr, ndtri
 
 from pytest_super.gate.statistics.bounds import LEVEL, quantile_of
 from pytest_super.gate.statistics.looks import confidences
 from pytest_super.gate.statistics.samples import Numbers, sample_of, shares_of
 from pytest_super.gate.statistics.variance import noise_of, noises_of
 
-# How often the last look decides, if the agent has not changed.
-DECIDES = 0.95
+# The widest of several estimates of the noise is larger than the noise, on average by so much.
+WIDER = 1.1
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -24,21 +25,45 @@ class Schedule:
 
     epochs: list[int]
     """The most epochs of each task."""
-    fractions: list[float]
-    """The part of the last look's information that each look has."""
+    least: int
+    """The epochs before the first look."""
+    variances: list[float]
+    """Of the difference, at each look."""
+
+    @property
+    def fractions(self) -> list[float]:
+        """The part of the last look's information that each look has."""
+        return [self.variances[-1] / one for one in self.variances]
 
     def confidences(self, level: float = LEVEL) -> list[float]:
         """The confidences of a one-sided bound at each look."""
         return confidences(self.fractions, level)
 
+    def expected(self, margin: float) -> list[float]:
+        """The epochs of each task to expect of an agent that has not changed."""
+        deviations = numpy.sqrt(self.variances)
+        passes = ndtr(margin / deviations - ndtri(self.confidences()))
+        # Whether a further epoch begins, which it does unless one of the looks before has decided.
+        begins = [1.0] * self.least + list(1 - numpy.maximum.accumulate(passes))
+        return [fsum(begins[:epochs]) for epochs in self.epochs]
+
 
 def schedule(
-    baseline: Sequence[Sequence[float]], weights: Sequence[float], *, least: int, most: int, margin: float
+    baseline: Sequence[Sequence[float]],
+    weights: Sequence[float],
+    *,
+    least: int,
+    most: int,
+    margin: float,
+    pass_chance: float,
 ) -> Schedule:
-    """Plan no more epochs than excluding a drop of `margin` needs, and `least` to `most` a task."""
+    """Plan no more epochs than excluding a drop of `margin` needs, and `least` to `most` a task.
+
+    `pass_chance` is how often the last look shall exclude it, if the agent has not changed.
+    """
     run, shares = sample_of(baseline), shares_of(weights)
-    noises = noises_of(run, shares)
-    quantiles = quantile_of(LEVEL, run.counts.sum()) + quantile_of(DECIDES, run.counts.sum())
+    noises = WIDER * noises_of(run, shares)
+    quantiles = quantile_of(LEVEL, run.counts.sum()) + quantile_of(pass_chance, run.counts.sum())
     for top in range(least, most + 1):
         epochs = allocation(noises, shares, least, top)
         if quantiles * sqrt(noise_of(run.counts, epochs, shares, noises)) <= margin:
@@ -47,7 +72,7 @@ def schedule(
         float(noise_of(run.counts, numpy.minimum(epochs, look), shares, noises))
         for look in range(least, int(epochs.max()) + 1)
     ]
-    return Schedule(epochs=[int(one) for one in epochs], fractions=[by_look[-1] / one for one in by_look])
+    return Schedule(epochs=[int(one) for one in epochs], least=least, variances=by_look)
 
 
 def allocation(noises: Numbers, shares: Numbers, least: int, top: int) -> Numbers:

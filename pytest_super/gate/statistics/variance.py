@@ -1,12 +1,14 @@
 """How much noise a difference has, as the trials of the tasks tell it."""
 
+from collections.abc import Callable, Sequence
 from dataclasses import replace
+from math import sqrt
 from typing import Any
 
 import numpy
 
-from pytest_super.gate.statistics.bounds import Loss, Variance
-from pytest_super.gate.statistics.samples import Numbers, Sample, dot, tasks_of
+from pytest_super.gate.statistics.bounds import LEVEL, Loss, Variance
+from pytest_super.gate.statistics.samples import Numbers, Sample, dot, sample_of, shares_of
 
 # Few trials tell little about their variance, and equal ones nothing. So the estimate is moderated by a prior
 # one (Smyth 2004, doi 10.2202/1544-6115.1027) with the weight of so many degrees of freedom: the largest
@@ -18,11 +20,52 @@ EXPECTED_VARIANCE = 1 / 6
 
 
 def variance_of(baseline: Sample, candidate: Sample, shares: Numbers) -> Variance:
-    """Estimate the difference's variance from repeats, or from tasks if a run has too few of them."""
-    if baseline.has_repeats and candidate.has_repeats:
-        return within_tasks(baseline, candidate, shares)
+    """The difference's variance from repeats and, where that is larger, from tasks or from epochs.
+
+    Repeats miss what all trials of a task share in one run, such as a snapshot of a model or a cache: that
+    shows between the tasks. What tasks of one repository share in an epoch shows between epochs.
+    """
+    # Repeats tell nothing of tasks without any: those that are repeated can be the quiet ones.
+    single = (baseline.counts == 1) & (candidate.counts == 1)
+    if single.all() or not (baseline.has_repeats_in(~single) and candidate.has_repeats_in(~single)):
+        return from_tasks(baseline, candidate, shares)
+    repeated = of_part(within_tasks, baseline, candidate, shares, ~single)
+    if single.any():
+        repeated = sum_of(repeated, of_part(from_tasks, baseline, candidate, shares, single))
+    repeated = replace(repeated, value=numpy.maximum(repeated.value, baseline.blocks + candidate.blocks))
+    # The prior is for what repeats do not show. Here they show more.
+    spread = from_tasks(baseline, candidate, shares)
+    raw = between_tasks(candidate.means - baseline.means, shares).value
+    return wider(repeated, replace(spread, value=numpy.minimum(spread.value, raw)))
+
+
+def wider(one: Variance, other: Variance) -> Variance:
+    """The one with the wider interval, by comparison."""
+    is_one = one.half_width(LEVEL) >= other.half_width(LEVEL)
+    chosen: dict[str, Any] = {
+        name: numpy.where(is_one, getattr(one, name), getattr(other, name))[()]
+        for name in ("value", "freedom")
+    }
+    return Variance(**chosen, seen=one.seen)
+
+
+def from_tasks(baseline: Sample, candidate: Sample, shares: Numbers) -> Variance:
+    """The variance from the differences of the tasks alone, with a part of the prior."""
     prior = PRIOR_VARIANCE * noise_of(baseline.counts, candidate.counts, shares)
     return moderated(between_tasks(candidate.means - baseline.means, shares), prior)
+
+
+def of_part(
+    estimate: Callable[[Sample, Sample, Numbers], Variance],
+    baseline: Sample,
+    candidate: Sample,
+    shares: Numbers,
+    part: Any,
+) -> Variance:
+    """The part that these tasks have in the variance of the whole."""
+    weight = float(shares[part].sum())
+    found = estimate(baseline.part(part), candidate.part(part), shares[part] / weight)
+    return replace(found, value=weight**2 * found.value)
 
 
 def within_tasks(baseline: Sample, candidate: Sample, shares: Numbers) -> Variance:
@@ -101,22 +144,10 @@ def moderated(own: Variance, prior: float) -> Variance:
     return Variance(value=mixed(trust_in(own.freedom), own.value, prior), freedom=freedom, seen=freedom)
 
 
-def variance_of_part(baseline: Sample, candidate: Sample, shares: Numbers, part: Any) -> Variance:
-    """Estimate the variance of the difference in these tasks, which have a part of the weight."""
-    weight = float(shares[part].sum())
-    found = variance_of(tasks_of(baseline, part), tasks_of(candidate, part), shares[part] / weight)
-    return replace(found, value=weight**2 * found.value)
-
-
 def sum_of(one: Variance, other: Variance) -> Variance:
     total = one.value + other.value
     freedom = total**2 / (one.value**2 / one.freedom + other.value**2 / other.freedom)
-    return Variance(value=total, freedom=freedom, seen=numpy.minimum(one.seen, other.seen))
-
-
-def with_drift(own: Variance, drift: float) -> Variance:
-    value = own.value + drift**2
-    return replace(own, value=value, freedom=own.freedom * (value / own.value) ** 2)
+    return Variance(value=total, freedom=freedom, seen=one.seen + other.seen - PRIOR_FREEDOM)
 
 
 def noise_of(baseline: Numbers, candidate: Numbers, shares: Numbers, noises: Numbers | float = 1.0) -> Any:
@@ -129,9 +160,15 @@ def noises_of(run: Sample, shares: Numbers) -> Numbers:
 
     Without repeats, half of the variance of all values is taken to be between the trials of a task.
     """
+    single = run.counts == 1
+    if single.any() and not single.all():
+        noises = numpy.zeros(len(shares))
+        for part in (single, ~single):
+            noises[part] = noises_of(run.part(part), shares[part] / shares[part].sum())
+        return noises
     whole = float(run.squares @ shares - (run.means @ shares) ** 2)
     usual = mixed(trust_in(len(shares) - 1), whole / 2, EXPECTED_VARIANCE)
-    if not run.has_repeats:
+    if single.all():
         return numpy.full(len(shares), usual)
     variances, freedoms = completed(run)
     parts = shares**2 / run.counts
@@ -142,3 +179,9 @@ def noises_of(run: Sample, shares: Numbers) -> Numbers:
 
 def loss_of(better: Sample, worse: Sample, shares: Numbers) -> Loss:
     return Loss(mean=dot(better.means, shares), noise=dot(better.squares, shares**2 / worse.counts))
+
+
+def standard_error(values: Sequence[Sequence[float]], weights: Sequence[float]) -> float:
+    """The standard error of the mean over tasks, by the trials of each; from 0 to 1."""
+    run, shares = sample_of(values), shares_of(weights)
+    return sqrt((shares**2 * noises_of(run, shares) / run.counts).sum())

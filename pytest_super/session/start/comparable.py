@@ -22,26 +22,33 @@ MOST_NAMED = 5
 WHAT_TO_DO = (
     "put back the conditions that differ, or make a new baseline from a run of the agent as it was "
     "before its change (`pytest-super baseline update`; a changed agent would be compared with itself), "
-    "or compare only those {comparable}, in this run alone, with --super-min-compared=0"
+    "or select only those {comparable}"
 )
+# A run of which the baseline has less than this share of the tasks would cost much and decide little.
+LEAST_COMPARED = 0.5
 
 
 def note_comparable(items: Sequence[TaskItem], run: Run) -> None:
     """Note which tasks of a run with a baseline cannot be compared. Later calls change nothing."""
-    assert run.settings.baseline is not None
-    path, tasks = run.settings.baseline, {item.task.id: item for item in items}
-    once_in_a_run(run.path / NOTE, lambda: noted(tasks.values(), read_side(path)))
+    tasks = {item.task.id: item for item in items}.values()
+    paths = {"baseline": run.settings.baseline, "anchor": run.settings.anchor}
+    sides = {name: path for name, path in paths.items() if path is not None}
+    once_in_a_run(
+        run.path / NOTE, lambda: {name: noted(tasks, read_side(path)) for name, path in sides.items()}
+    )
 
 
 def refuse_few(run: Run) -> None:
     """Raises SuperError if too few tasks can be compared for a verdict."""
-    note = read_json(run.path / NOTE)
-    found, tasks = note["left_out"], note["tasks"]
-    comparable = len(tasks) - sum(map(len, found.values()))
-    if comparable < run.settings.min_compared * len(tasks):
-        can = f"only {comparable} of {counted(len(tasks), 'task')} can be compared with {note['baseline']}"
-        what_to_do = WHAT_TO_DO.format(comparable=comparable)
-        raise SuperError(f"{can}, so nothing has run: {'; '.join(reasons(found))}: {what_to_do}")
+    for note in read_json(run.path / NOTE).values():
+        found, tasks = note["left_out"], note["tasks"]
+        comparable = len(tasks) - sum(map(len, found.values()))
+        if comparable < LEAST_COMPARED * len(tasks):
+            can = (
+                f"only {comparable} of {counted(len(tasks), 'task')} can be compared with {note['baseline']}"
+            )
+            what_to_do = WHAT_TO_DO.format(comparable=comparable)
+            raise SuperError(f"{can}, so nothing has run: {'; '.join(reasons(found))}: {what_to_do}")
 
 
 def noted(items: Collection[TaskItem], baseline: Side) -> dict[str, Any]:
@@ -59,7 +66,7 @@ def noted(items: Collection[TaskItem], baseline: Side) -> dict[str, Any]:
 
 def selected_of(run: Path) -> Selected:
     """The tasks of a run with a baseline."""
-    note = read_json(run / NOTE)
+    note = read_json(run / NOTE)["baseline"]
     apart = {id for ids in note["left_out"].values() for id in ids}
     return Selected(ids=set(note["tasks"]), apart=apart, must_run=set(note["unknown"]))
 
@@ -86,5 +93,7 @@ def reasons(found: Mapping[str, Sequence[str]]) -> Iterator[str]:
 
 def left_out_lines(run: Path) -> Iterator[str]:
     """The tasks of a run that will not be compared."""
-    for reason in reasons(read_json(run / NOTE)["left_out"]):
-        yield one_line(f"not compared: {reason}")
+    for side, note in read_json(run / NOTE).items():
+        of = "" if side == "baseline" else f" with {note['baseline']}"
+        for reason in reasons(note["left_out"]):
+            yield one_line(f"not compared{of}: {reason}")

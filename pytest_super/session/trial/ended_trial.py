@@ -112,7 +112,7 @@ class EndedTrial:
             cached_tokens=budget.used.cached_tokens,
             recorded=budget.used.recorded,
             recorded_usd=budget.used.recorded_usd,
-            folded=budget.used.folded,
+            asked=budget.used.asked,
             completion_tokens=budget.completion_tokens,
             cost_usd=budget.cost_usd,
         )

@@ -64,13 +64,24 @@ def read_scoring(config: pytest.Config, settings: Settings) -> Scoring:
 
 def read_gates(config: pytest.Config, run: Run, scoring: Scoring) -> RunGates:
     """All gates of a run. Raises pytest.UsageError if its baseline cannot be read."""
+    baseline = baseline_gate(config, run)
     return RunGates(
         epochs=run.settings.epochs,
         plain=scoring.gates,
         metrics=scoring.metrics,
-        baseline=baseline_gate(config, run),
+        baseline=baseline,
+        anchor=anchor_gate(run, baseline) if baseline and run.settings.anchor else None,
         max_errors=run.settings.max_errors,
     )
+
+
+def anchor_gate(run: Run, baseline: BaselineGate) -> BaselineGate:
+    """The gate against the anchor, by the trials and the plan of the one against the baseline."""
+    assert run.settings.anchor is not None
+    try:
+        return replace(baseline, side=read_side(run.settings.anchor), is_anchor=True)
+    except SuperError as error:
+        raise pytest.UsageError(f"--super-anchor: {error}") from None
 
 
 def baseline_gate(config: pytest.Config, run: Run) -> BaselineGate | None:
@@ -89,13 +100,14 @@ def baseline_gate(config: pytest.Config, run: Run) -> BaselineGate | None:
     return BaselineGate(
         side=side,
         margin=settings.max_regression / 100,
-        drift=settings.drift / 100,
+        pass_chance=settings.pass_chance,
         must_tell=settings.cannot_tell == "fail",
         run=run.id,
         subject=run.subject,
         earlier=earlier_runs_of(config, run, side),
         arguments=config.invocation_params.args,
         answers=settings.answers_of,
+        sides=2 if settings.anchor else 1,
         leaves_out=settings.epochs.is_adaptive
         and not settings.all_tasks
         and notices_changes(config, run)

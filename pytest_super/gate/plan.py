@@ -1,0 +1,149 @@
+"""How many epochs a comparison with a baseline needs, which tasks it can do without, and what it can find."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cache, partial
+from math import fsum
+from typing import TYPE_CHECKING
+
+from pytest_super.gate import Selected
+from pytest_super.gate.comparison.never_solved import never_solved_of
+from pytest_super.gate.comparison.rule import Confidence
+from pytest_super.gate.comparison.side import Side, TaskTrials
+from pytest_super.gate.statistics import decision
+from pytest_super.gate.statistics.epochs import Schedule, schedule
+from pytest_super.gate.wording import TOO_FEW_EPOCHS, TOO_FEW_TASKS
+from pytest_super.option_types import PASS_CHANCE
+from pytest_super.words import counted
+
+if TYPE_CHECKING:
+    from pytest_super.option_types import Epochs
+
+# Of the margin, what tasks that are not run can hide at most.
+MOST_HIDDEN = 1 / 5
+
+
+@dataclass(frozen=True, kw_only=True)
+class SetPlan:
+    """The tasks of one set that are compared with the baseline, and run."""
+
+    tasks: Sequence[str]
+    schedule: Schedule
+    finds: decision.Plan
+    """If each of them runs in all its epochs."""
+    expected: Sequence[float]
+    """The epochs of each task to expect of an agent that has not changed."""
+    needed: Callable[[], int | None]
+    """The epochs that would find a drop of the margin; None if 100 would not. Only worked out to be told."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunPlan:
+    """How often each task runs at most, and when the run is compared."""
+
+    sets: Mapping[str, SetPlan] = field(default_factory=dict)
+    epochs: Mapping[str, int] = field(default_factory=dict)
+    """By task id; 0 for those that do not run, because the baseline never solved them."""
+    expected: Mapping[str, float] = field(default_factory=dict)
+    """By task id: the epochs to expect of an agent that has not changed; only of those with the baseline."""
+    least: int = 1
+    """The epoch after which the first look comes. There is one after each further epoch."""
+
+    @property
+    def not_run(self) -> list[str]:
+        """The tasks that do not run."""
+        return sorted(id for id, epochs in self.epochs.items() if not epochs)
+
+    def weak_lines(self, margin: float) -> Iterator[str]:
+        """Say for each set that a drop of `margin` cannot be found, and what would find it."""
+        for name, one in self.sets.items():
+            if one.finds.can_find(margin):
+                continue
+            drop = one.finds.detectable
+            of = "no drop" if drop is None else f"a drop of {100 * drop:.1f} points"
+            epochs = one.needed()
+            words = TOO_FEW_TASKS if epochs is None else TOO_FEW_EPOCHS
+            yield words.format(set=name, drop=of, margin=100 * margin, needed=counted(epochs or 0, "epoch"))
+
+    def confidence_after(self, epoch: int, of_run: Confidence) -> Confidence:
+        """How sure the bounds of the look after an epoch must be, so that all are as sure as `of_run`."""
+
+        @cache
+        def confidences(set_name: str, sets: int) -> list[float]:
+            return self.sets[set_name].schedule.confidences(of_run(set_name, sets))
+
+        def confidence(set_name: str, sets: int) -> float:
+            known = confidences(set_name, sets)
+            # A set whose tasks need fewer epochs than others has had its last look before.
+            return known[min(epoch - self.least, len(known) - 1)]
+
+        return confidence
+
+
+def plan_of(
+    side: Side,
+    selected: Selected,
+    epochs: Epochs,
+    margin: float,
+    *,
+    pass_chance: float = PASS_CHANCE,
+    leaves_out: bool = False,
+) -> RunPlan:
+    """Plan the run. Tasks that cannot be compared run as rarely as possible.
+
+    By its last look an agent that has not changed passes with `pass_chance`, if the epochs allow it. If it
+    `leaves_out` tasks, those that the baseline never solved need not run.
+    """
+    common = {id: task for id, task in side.tasks.items() if id in selected.ids and id not in selected.apart}
+    most = dict.fromkeys(selected.ids, epochs.least)
+    sets: dict[str, SetPlan] = {}
+    expected: dict[str, float] = {}
+    for name in sorted({task.set for task in common.values()}):
+        own = {id: task for id, task in common.items() if task.set == name}
+        found = set_plan(own, epochs, margin, pass_chance)
+        part = part_plan(own, epochs, margin, pass_chance, selected.must_run) if leaves_out else None
+        # Without some tasks the others can need more epochs.
+        if part is not None and sum(part.schedule.epochs) < sum(found.schedule.epochs):
+            found = part
+        sets[name] = found
+        most |= dict.fromkeys(own, 0) | dict(zip(found.tasks, found.schedule.epochs, strict=True))
+        expected |= zip(found.tasks, found.expected, strict=True)
+    return RunPlan(sets=sets, epochs=most, expected=expected, least=epochs.least)
+
+
+def set_plan(tasks: Mapping[str, TaskTrials], epochs: Epochs, margin: float, pass_chance: float) -> SetPlan:
+    values, weights = [task.values for task in tasks.values()], weights_of(tasks)
+    least, most = epochs.least, epochs.most
+    found = schedule(values, weights, least=least, most=most, margin=margin, pass_chance=pass_chance)
+    finds = decision.plan(values, weights, epochs=found.epochs, margin=margin)
+    needed = partial(decision.epochs_to_detect, values, weights, margin=margin)
+    expected = found.expected(margin)
+    return SetPlan(tasks=list(tasks), schedule=found, finds=finds, expected=expected, needed=needed)
+
+
+def part_plan(
+    tasks: Mapping[str, TaskTrials],
+    epochs: Epochs,
+    margin: float,
+    pass_chance: float,
+    must_run: Collection[str],
+) -> SetPlan | None:
+    """Leave out tasks that were never solved; None if there are none, or they could hide too much."""
+    never, rate = never_solved_of(tasks)
+    rest = {id: task for id, task in tasks.items() if id in must_run or id not in never}
+    if not 0 < len(rest) < len(tasks):
+        return None
+    share = fsum(weights_of(rest)) / fsum(weights_of(tasks))
+    hidden = rate * (1 - share)
+    if hidden > MOST_HIDDEN * margin:
+        return None
+    # Differences of the rest count by its share.
+    found = set_plan(rest, epochs, (margin - hidden) / share, pass_chance)
+    drop = found.finds.detectable
+    return replace(found, finds=replace(found.finds, detectable=None if drop is None else share * drop))
+
+
+def weights_of(tasks: Mapping[str, TaskTrials]) -> list[float]:
+    return [task.weight for task in tasks.values()]
