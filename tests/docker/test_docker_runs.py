@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from pytest_super.kernel import link
-from pytest_super.kernel.providers.docker import container_config, sandbox
+from pytest_super.kernel.providers.docker import container_config, disk_use, sandbox
 from pytest_super.kernel.providers.docker.sweep import sweep
 from pytest_super.tasks.fields import parse_size
 from tests.waiting import until
@@ -58,7 +58,6 @@ from pytest_super.kernel.providers.docker.engine import connect
 
 WAYS = {
     "kill": lambda container: connect().kill(container),
-    "stop": lambda container: connect().stop(container),
     "remove": lambda container: connect().remove_container(container, force=True),
     "pause": lambda container: connect().pause(container),
     "for_a_moment": lambda container: pause_for_a_moment(container),
@@ -140,7 +139,7 @@ def trajectories(folder: Path) -> list[str]:
 
 
 def test_the_gold_agent_solves_tasks_in_containers(project: pytest.Pytester) -> None:
-    result = project.runpytest("--super-agent=gold", ".", "-n2")
+    result = project.runpytest("--super-agent=gold", ".")
     result.assert_outcomes(passed=2)
     rows = (project.path / ".super/runs/latest/results.jsonl").read_text().splitlines()
     assert all(json.loads(row)["isolated"] for row in rows)
@@ -201,10 +200,10 @@ def errors_of_latest(project: pytest.Pytester) -> dict[str, str | None]:
 def test_a_container_ended_through_the_engine_is_an_error_and_one_ended_from_inside_a_miss(
     project: pytest.Pytester,
 ) -> None:
-    causes = causes_of_death(project, "kill", "stop", "remove", "inside", "limited")
+    causes = causes_of_death(project, "kill", "remove", "inside", "limited")
     assert causes.pop("inside") is None
     assert causes.pop("limited") is None
-    assert len(causes) == 3
+    assert len(causes) == 2
     assert all("killed from outside, through the engine" in str(cause) for cause in causes.values())
 
 
@@ -220,6 +219,7 @@ def test_what_exceeds_our_default_is_an_error_and_what_exceeds_a_tasks_own_limit
 ) -> None:
     module = container_config if field == "memory" else sandbox
     monkeypatch.setattr(module, f"DEFAULT_{field.upper()}", parse_size(limit))
+    monkeypatch.setattr(disk_use, "CHECK_SECONDS", 0.3)
     for id, given in (("ours", {}), ("own", {field: limit})):
         task = {"id": id, "set": "expert", "query": code, "answer": 1, "sandbox": given}
         (project.path / f"{id}.task.yaml").write_text(json.dumps(task))

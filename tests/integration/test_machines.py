@@ -61,11 +61,11 @@ def is_over(pid: str) -> bool:
 
 
 def test_each_worker_has_a_job_with_the_users_options(cluster: Project) -> None:
-    result = cluster.run("--super-machines=slurm:3", "--super-srun=--partition=gpu '--comment=of mine'")
+    result = cluster.run("--super-machines=slurm:2", "--super-srun=--partition=gpu '--comment=of mine'")
     result.assert_outcomes(passed=3)
     assert [line.split(" sh ")[0] for line in told(cluster, "salloc")] == [
         "--quiet --ntasks=1 --partition=gpu --comment=of mine"
-    ] * 3
+    ] * 2
     jobs = [f"--jobid={pid}" for pid in told(cluster, "pids")]
     words = [line.split() for line in told(cluster, "srun")]
     assert sorted(word for line in words for word in line if word in jobs) == sorted(jobs)
