@@ -15,7 +15,7 @@ from pytest_super import cli
 from pytest_super.kernel.conformance.support import until
 from pytest_super.programs import mcp_server
 from pytest_super.programs.mcp_address import mcp_address
-from pytest_super.programs.mcp_server import LONGEST, TOOLS
+from pytest_super.programs.mcp_server import TOOLS
 from pytest_super.trial.observation import STILL_RUNNING
 from tests.integration.conftest import SCRIPT, asked_in
 from tests.integration.test_host_command import HostProject
@@ -153,31 +153,6 @@ run(main)
     assert not again[0]
     assert stopped == (False, "[The cell was interrupted.]")
     assert (died[0], "variables are lost" in died[1]) == (True, True)
-
-
-@pytest.mark.slow
-def test_what_cannot_be_done_is_an_error_with_its_reason(project: ToolProject) -> None:
-    project.add_task(limits={"compute": 30})
-    source = """
-async def main(client):
-    await call(client, "dance")
-    await call(client, "edit", path="a")
-    await call(client, "execute", code=1)
-    await call(client, "execute", code="1/0")
-    await call(client, "execute", code="print('x' * 100_000)")
-    await call(client, "execute", code="sleep(60)")
-    await call(client, "submit", answer=42)
-run(main)
-"""
-    dance, edit, code, failed, long, spent, late = project.run_client("http", source)
-    assert dance == (True, f"there is no tool `dance`; there are {', '.join(TOOLS)}")
-    assert edit == (True, "the field `before` is missing")
-    assert code == (True, "the field `code` must be a string")
-    assert (failed[0], "ZeroDivisionError" in failed[1]) == (True, True)
-    half = "x" * (LONGEST // 2)
-    assert long == (False, f"{half}\n[… 60,000 characters …]\n{half}")
-    assert spent == late == (True, "the trial is over: compute")
-    assert project.results[-1]["stop_reason"] == "compute"
 
 
 def test_nobody_without_the_trials_token_gets_anything(project: ToolProject) -> None:
