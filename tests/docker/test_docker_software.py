@@ -51,7 +51,7 @@ def test_builds_of_one_recipe_are_equal_and_images_on_top_of_them_are_not(
     assert software(child) == engine.inspect_image(child)["Id"]
 
 
-def test_a_list_of_ones_own_is_installed_on_top_of_an_image_that_has_a_kernel_or_a_layer(
+def test_a_list_of_ones_own_is_installed_on_top_of_a_kernel_or_a_layer(
     engine: Any, image: str, tmp_path: Path, run_inside: RunInside
 ) -> None:
     tags = [f"pytest-super-software:{uuid.uuid4().hex[:8]}" for _ in range(3)]

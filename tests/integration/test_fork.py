@@ -147,7 +147,7 @@ def test_todays_agent_goes_on_from_a_step_and_asks_only_from_there_on(
     assert result.ret == pytest.ExitCode.TESTS_FAILED
 
 
-def test_an_agent_that_asks_otherwise_has_the_same_past_and_what_it_meets_otherwise_is_told(
+def test_an_agent_that_asks_otherwise_has_the_same_past_and_differences_are_told(
     project: ForkProject,
 ) -> None:
     project.record()

@@ -119,7 +119,7 @@ def test_an_answer_reports_its_usage_and_its_model(gateway: Gateway, server: Ope
     assert completion.usage.cost_usd == pytest.approx(11 * 2.5e-6 + 2 * 10e-6)
 
 
-def test_the_facts_of_a_call_do_not_change_the_providers_answer_whatever_its_model_is_called(
+def test_the_facts_of_a_call_do_not_change_the_answer_whatever_its_model_is_called(
     gateway: Gateway, server: OpenAIServer
 ) -> None:
     name = "m\r\nX-Other: 1\u2028\U0001f600" * 2_000

@@ -158,7 +158,7 @@ def test_what_the_agent_did_not_write_is_wrong_and_what_it_wrote_elsewhere_is_to
     assert not any(scores(rows["plants"]).values())
 
 
-def test_results_and_hidden_files_that_the_agent_planted_do_not_count_where_all_is_collected(
+def test_results_and_hidden_files_that_the_agent_planted_do_not_count(
     project: pytest.Pytester,
 ) -> None:
     row = run(project, "plants", collect="all", command=TEST)["plants"]
@@ -259,7 +259,7 @@ def test_in_the_same_sandbox_everything_of_the_agent_counts(project: pytest.Pyte
 
 
 @pytest.mark.slow
-def test_in_the_same_sandbox_the_grader_runs_after_a_spent_limit_and_beside_a_running_cell(
+def test_a_grader_runs_after_a_spent_limit_and_beside_a_running_cell(
     project: pytest.Pytester,
 ) -> None:
     given = {

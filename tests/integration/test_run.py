@@ -10,11 +10,6 @@ from typing import Any, ClassVar
 
 import pytest
 
-from pytest_super.gate.comparison.baseline import write_baseline
-from pytest_super.gate.comparison.side import Side
-from pytest_super.option_values import value_of
-from pytest_super.options import OPTIONS, Option
-from pytest_super.session.run import RUN
 from pytest_super.session.trial import fixtures
 from tests.integration.conftest import AGENT, UNSEEN, WITH_AND_WITHOUT_XDIST, Project, read_lines
 
@@ -523,77 +518,6 @@ def test_without_a_path_the_tasks_folder_is_collected_and_not_testpaths(project:
     project.pytester.makeini("[pytest]\npythonpath = .\ntestpaths = test_other.py\n")
     project.run("-n1").assert_outcomes(passed=1)
 
-
-@pytest.mark.slow
-def test_an_ini_file_can_set_the_agent_and_every_option(
-    project: Project, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    # As if Slurm's programs were here.
-    monkeypatch.setattr("shutil.which", lambda name: f"/bin/{name}")
-    # Without an engine, a run with this one does not begin.
-    options = [option for option in OPTIONS if option.name != "engine"]
-    project.add_task("right")
-    (project.path / "given.txt").touch()
-    project.write("given/run.json", '{"id": "given", "model": "openai/gpt-4o"}')
-    project.write("given/trials/right/1.0/answers.jsonl", "")
-    project.write("must.txt", "right")
-    write_baseline(project.path / "given.json", Side(name="", run="", subject={}, tasks={}, trials=0))
-
-    def seen(*arguments: str) -> tuple[dict[str, Any], str]:
-        config = project.pytester.parseconfigure(*arguments)
-        settings = repr(config.stash[RUN].settings) if RUN in config.stash else ""
-        return {option.key: value_of(config, option) for option in options}, settings
-
-    default, _ = seen()
-    given, settings = seen(
-        *(option.flag if option.is_flag else f"{option.flag}={given_value(option)}" for option in options)
-    )
-    lines = "".join(
-        f"{option.key} = {'true' if option.is_flag else given_value(option)}\n" for option in options
-    )
-    project.pytester.makeini(f"[pytest]\npythonpath = .\n{lines}")
-    assert settings
-    assert seen() == (given, settings)
-    assert [key for key in given if given[key] == default[key]] == []
-
-
-def given_value(option: Option) -> str:
-    """What the option can be told, and is not by default."""
-    return GIVEN.get(option.name, "2")
-
-
-# Of the options whose value must have a form of its own, or name what is there.
-GIVEN = {
-    "machines": "slurm:2",
-    "agent": "agent:Agent",
-    "sandbox": "local",
-    "fail-under": "0.5",
-    "answers": "given",
-    "answers-miss": "fail",
-    "baseline": "given.json",
-    "cannot-tell": "fail",
-    "min-compared": "0.9",
-    "must-solve": "must.txt",
-    "resume": "given",
-    "max-errors": "0.5",
-    "scoring": "reference",
-    "keep": "all",
-    "html": "page.html",
-    "set": "expert",
-    "split": "dev",
-    "retrieval": "oracle",
-    "select": "model",
-    "category": "data",
-    "ca-bundle": "given.txt",
-    "pip-config": "given.txt",
-    "mount": "/a:/b",
-    "prompt": "given.txt",
-    "agent-files": "given",
-    "agent-env": "A=b",
-    "trajectory": "given.txt",
-    "model": "openai/gpt-4o",
-    "model-arg": "seed=1",
-}
 
 SEEN: dict[str, Any] = {
     "agent": "named",

@@ -193,7 +193,7 @@ def test_a_task_without_an_answer_is_no_miss() -> None:
     assert f"the task has no answer yet; {found}; " in line
 
 
-def test_interrupted_trials_and_those_that_did_not_begin_are_counted_at_the_end_and_are_no_errors() -> None:
+def test_interrupted_trials_and_those_that_did_not_begin_are_counted_and_no_errors() -> None:
     stopped = [
         result(id=name, stop_reason="interrupted", error="interrupted: Ctrl-C", prompt_tokens=5, folder=name)
         for name in ("b", "c")
