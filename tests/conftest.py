@@ -4,12 +4,14 @@ import json
 import os
 import subprocess
 import sys
+import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import chdir, redirect_stderr, redirect_stdout
 from functools import cache
 from importlib.metadata import PathDistribution
 from io import StringIO
 from pathlib import Path
+from types import FunctionType, ModuleType
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -46,8 +48,20 @@ for name in ("entry_points", "files", "metadata"):
 LEAN = tuple(f"-pno:{name}" for name in ("hypothesispytest", "pytest_httpserver", "anyio", "platformdirs"))
 
 
+def show_hooks_and_fixtures(plugin: ModuleType) -> None:
+    """Let `dir` list these of a plugin alone: every run looks at all that it lists, a fifth of its time."""
+    names = [
+        name
+        for name, value in vars(plugin).items()
+        if name.startswith("pytest_")
+        or type(value).__name__ == "FixtureFunctionDefinition"
+        or (isinstance(value, FunctionType) and hasattr(value, "_pytestfixturefunction"))
+    ]
+    vars(plugin)["__dir__"] = lambda: names
+
+
 @pytest.fixture(scope="session")
-def _imported() -> None:
+def _imported(pytestconfig: pytest.Config) -> None:
     """Import what runs need before any of them: pytester removes the modules that a test imports.
 
     Their packages would keep them as attributes, and the next run would find two copies of a module.
@@ -60,6 +74,7 @@ def _imported() -> None:
 
     import pytest_super.agents.react
     import pytest_super.kernel.client
+    import pytest_super.kernel.providers.local
     import pytest_super.metrics.script_runs.trial_runs
     import pytest_super.session.activation
     import pytest_super.session.controller.controller
@@ -72,6 +87,10 @@ def _imported() -> None:
     import pytest_super.sources.beside
     import pytest_super.tasks.public_task
     import pytest_super.testing  # noqa: F401
+
+    for plugin in pytestconfig.pluginmanager.get_plugins():
+        if isinstance(plugin, ModuleType):
+            show_hooks_and_fixtures(plugin)
 
 
 # What litellm reads in the names of models. Each test would import it again, which takes seconds.
@@ -88,11 +107,36 @@ def _own_cache(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.Mon
     monkeypatch.setenv("XDG_CACHE_HOME", str(folder))
 
 
+@pytest.fixture(scope="session")
+def forks_of_all_runs(_imported: None) -> Callable[[str], Path]:
+    """Of which process a local sandbox is a fork: of one for all runs in this process, not of one for each.
+
+    To import what kernels need takes a second.
+    """
+    from pytest_super.kernel.providers import warm_kernels
+
+    start, folder, started = warm_kernels.socket_of, tempfile.gettempdir(), set[Path]()
+
+    def socket_of(_: str) -> Path:
+        if not any(socket.exists() for socket in started):
+            with pytest.MonkeyPatch.context() as patch:
+                patch.setattr(warm_kernels, "IDLE_SECONDS", 20.0)
+                patch.setattr(tempfile, "tempdir", folder)
+                started.add(start(f"tests-{os.getpid()}"))
+        return min(started)
+
+    return socket_of
+
+
 @pytest.fixture
 def pytester(
-    _imported: None, _own_cache: None, pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
+    _own_cache: None,
+    forks_of_all_runs: Callable[[str], Path],
+    pytester: pytest.Pytester,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> pytest.Pytester:
     monkeypatch.setenv("PYTEST_ADDOPTS", " ".join(LEAN))
+    monkeypatch.setattr("pytest_super.kernel.providers.warm_kernels.socket_of", forks_of_all_runs)
     return pytester
 
 

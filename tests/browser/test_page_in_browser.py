@@ -206,34 +206,3 @@ def test_arrow_keys_lead_to_the_trials_before_and_after(page: Page, tmp_path: Pa
         page.keyboard.press("Shift+ArrowLeft")
         page.keyboard.press("ArrowLeft")
         page.wait_for_url("**/0/trials/task3/1.0")
-
-
-def test_arrow_keys_lead_from_one_section_of_the_file_to_the_next(page: Page, tmp_path: Path) -> None:
-    page.goto(write_file(a_mixed_run(tmp_path), tmp_path / "page.html"))
-    is_open = "[...document.querySelectorAll('details.trial')].map((one) => one.open)"
-    page.get_by_label("Text").fill("task")
-    page.keyboard.press("ArrowRight")
-    assert True not in page.evaluate(is_open)
-    page.locator("details.trial summary").first.click()
-    page.keyboard.press("ArrowRight")
-    page.wait_for_function("document.activeElement.closest('details.trial')?.id === 't1'")
-    assert page.evaluate(is_open)[:3] == [False, True, False]
-
-
-def test_code_is_coloured_without_further_elements(page: Page, tmp_path: Path) -> None:
-    run = a_run(tmp_path)
-    content = 'for one in 1, 2:  # all\n    print("it\'s", \'in\', """a\nb""")'
-    add_trial(run, a_result(), [a_step(content=content)])
-    with served(run.path) as url:
-        page.goto(f"{url}0/trials/mean/1.0")
-        coloured = page.evaluate(
-            "Object.fromEntries([...CSS.highlights].map(([kind, found]) => [kind, [...found].map("
-            "(one) => one.startContainer.data.slice(one.startOffset, one.endOffset))]))"
-        )
-        assert page.locator("pre.code").inner_html() == content
-    assert coloured == {
-        "keyword": ["for", "in"],
-        "number": ["1", "2"],
-        "comment": ["# all"],
-        "string": ['"it\'s"', "'in'", '"""a\nb"""'],
-    }

@@ -39,8 +39,6 @@ TASKS = ("vader-demo", "mord_data")
 # Two or three such calls are half of a task's tokens, the share of the first of two attempts.
 WASTED_TOKENS = 100_000
 TOOLS = {"react": [], "react-super": ["edit"], "swe-agent": ["open", "goto", "search_file", "edit"]}
-SCORES = ("metrics", "submitted", "solved", "stop_reason")
-
 # A run that hangs must not hold up the tests for ever.
 LONGEST_RUN = 300.0
 
@@ -138,16 +136,6 @@ def played(request: pytest.FixtureRequest, play: Play) -> Run:
     return play(request.param)
 
 
-def replay(run_before: Run) -> Run:
-    """Its folder replayed, where there is neither a model nor a key."""
-    arguments = ("--super-agent=replay", f"--super-trajectory={run_before.folder}")
-    return run(run_before.project, *arguments, environment=plain_environment(), server=None)
-
-
-def scores(run: Run) -> dict[str, dict[str, Any]]:
-    return {id: {name: row[name] for name in SCORES} for id, row in run.rows.items()}
-
-
 def actions(steps: list[dict[str, Any]]) -> list[tuple[str, str]]:
     return [(step["action"]["type"], step["action"]["content"]) for step in steps]
 
@@ -231,25 +219,3 @@ def test_a_second_attempt_solves_in_a_fresh_container_what_the_first_did_not(
             assert "ls: cannot access '/tmp/been-here'" in observation_of(steps, PROBE)
         assert row["steps"] == len(first) + len(second)
     until(lambda: not containers_of(engine, played))
-
-
-# Of several attempts at a task it is the last that is replayed.
-@pytest.mark.long
-@pytest.mark.parametrize(
-    ("arguments", "attempt"),
-    [pytest.param(("swe-agent",), 1, id="one"), pytest.param(("react-super", AGAIN), 2, id="two")],
-)
-def test_a_replayed_run_has_the_same_actions_and_scores_without_a_model(
-    play: Play, arguments: tuple[str, ...], attempt: int, engine: APIClient
-) -> None:
-    played = play(*arguments)
-    again = replay(played)
-    assert again.process.returncode == 0, again.process.stdout
-    assert scores(again) == scores(played)
-    for id in TASKS:
-        row = again.rows[id]
-        assert actions(again.steps(id)) == actions(played.steps(id, attempt))
-        assert (row["agent"], row["model"], row["prompt_tokens"]) == ("replay", None, 0)
-        assert row["isolated"]
-    assert not (again.folder / "calls.jsonl").exists()
-    until(lambda: not containers_of(engine, again))

@@ -149,11 +149,6 @@ def results_of(project: pytest.Pytester) -> dict[str, dict[str, Any]]:
     return {result["id"]: result for result in map(json.loads, lines)}
 
 
-def steps_of(project: pytest.Pytester, id: str) -> list[dict[str, Any]]:
-    (file,) = (project.path / ".super/runs/latest/trials" / id).glob("*/trajectory.jsonl")
-    return [json.loads(line) for line in file.read_text().splitlines()]
-
-
 def write_tasks(project: pytest.Pytester, ids: Iterable[str], **limits: Any) -> None:
     for id in ids:
         write_shipped_task(id, project.path)
@@ -226,31 +221,6 @@ def test_a_model_that_speaks_only_chat_completions_gets_the_users_instructions(
     asked = [one.body for one in openai_server.requests if "messages" in one.body]
     assert all("Speak of ferrets." in json.dumps(body) for body in asked)
     assert len(asked) == 2
-
-
-def test_codex_calls_the_tools_that_it_offers_in_an_item_by_conversion(
-    project: pytest.Pytester, openai_server: OpenAIServer
-) -> None:
-    """It does so to the newest models that it knows, also behind another provider."""
-    build_image("codex")
-    write_small_task(project, "t")
-    script = f"await tools.exec_command({{cmd: 'echo 42 > {ANSWER}'}});"
-    openai_server.reply(tool("functions__exec", input=script), "I am done.")
-    address = f"--super-model-arg=api_base={openai_server.base_url}"
-    project.runpytest_subprocess("--super-agent=codex", "--super-model=hosted_vllm/gpt-6.1-sol", address, ".")
-    assert results_of(project)["t"]["solved"]
-
-
-def test_a_hosted_tool_that_a_program_offers_is_named_once_and_removed(
-    project: pytest.Pytester, openai_server: OpenAIServer
-) -> None:
-    build_image("codex")
-    openai_server.by(Player("codex", {write_small_task(project, "t"): [f"echo 42 > {ANSWER}"]}))
-    project.runpytest_subprocess("--super-agent=codex", OPENAI, ".")
-    (step,) = [step for step in steps_of(project, "t") if step["action"]["type"] == "command"]
-    assert step["observation"].count("[Removed from the program's requests: web_search") == 1
-    assert "web_search" not in json.dumps([one.body.get("tools") for one in openai_server.requests])
-    assert results_of(project)["t"]["solved"]
 
 
 @BY_NAME

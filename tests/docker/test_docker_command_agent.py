@@ -9,7 +9,6 @@ from typing import Any
 
 import pytest
 
-from tests.docker.mini_loop import MINI_LOOP
 from tests.gold_player import write_shipped_task
 from tests.openai_server import OpenAIServer
 from tests.pages import example
@@ -18,21 +17,8 @@ pytestmark = [pytest.mark.docker, pytest.mark.usefixtures("openai_environment")]
 
 ROOT = Path(__file__).parents[2]
 SHIPPED = "vader-demo"
-MODEL = "--super-model=openai/gpt-4o"
 # litellm's calls with tools need the package mcp, which it does not require.
 MINI = ("mini-swe-agent==2.4.6", "litellm==1.106.2", "mcp==2.3.0")
-SMOL = ("smolagents[openai]==1.26.0",)
-SMOL_COMMANDS = ("ipython --colors=NoColor /agents/solve.ipy | tee solved", "tail -1 solved")
-SMOL_PROGRAM = """
-import json, os, sys
-from pathlib import Path
-from smolagents import CodeAgent, OpenAIModel
-
-query, answer, name = sys.argv[1:]
-model = OpenAIModel(name, api_base=os.environ["OPENAI_BASE_URL"], api_key=os.environ["OPENAI_API_KEY"])
-agent = CodeAgent([], model, additional_authorized_imports=["json", "subprocess"])
-Path(answer).write_text(json.dumps(agent.run(Path(query).read_text())))
-"""
 
 
 def install(folder: Path, *packages: str) -> Path:
@@ -45,14 +31,6 @@ def install(folder: Path, *packages: str) -> Path:
 @pytest.fixture(scope="module")
 def mini(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return install(tmp_path_factory.mktemp("mini"), *MINI)
-
-
-@pytest.fixture
-def smol(tmp_path: Path) -> Path:
-    folder = install(tmp_path, *SMOL)
-    (folder / "smol.py").write_text(SMOL_PROGRAM)
-    (folder / "solve.ipy").write_text(solution())
-    return folder
 
 
 @pytest.fixture
@@ -84,14 +62,6 @@ def bash(command: str, number: int) -> dict[str, Any]:
         "text": "THOUGHT: on.",
         "tool_calls": [{"id": f"c{number}", "type": "function", "function": function}],
     }
-
-
-def smol_code(command: str) -> str:
-    """An answer in the form of smolagents' CodeAgent."""
-    run = f"subprocess.run({command!r}, shell=True, capture_output=True, text=True).stdout"
-    if command.startswith("tail"):
-        run = f"final_answer(json.loads({run}))"
-    return f"Thought: on.\n<code>\nimport json\nimport subprocess\nprint({run})\n</code>"
 
 
 # Asks without a library.
@@ -173,41 +143,3 @@ def test_mini_swe_agent_solves_a_shipped_task_as_a_command(
     assert len(openai_server.requests) == len(commands)
     assert "typical and tricky" in str(openai_server.requests[0].body["messages"])
     assert result["prompt_tokens"] > 1000
-
-
-@pytest.mark.long
-@pytest.mark.network
-@pytest.mark.skipif(sys.version_info[:2] != (3, 11), reason="the packages are for the image's Python")
-def test_mini_swe_agents_loop_solves_a_shipped_task_over_the_trial(
-    project: pytest.Pytester, openai_server: OpenAIServer, mini: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    (project.path / "mini.py").write_text(MINI_LOOP)
-    monkeypatch.setenv("PYTHONPATH", f"{project.path}:{mini}")
-    commands = [
-        *solving(),
-        "tail -1 solved > answer",
-        "echo COMPLETE_TASK_AND_SUBMIT_FINAL_OUTPUT; cat answer",
-    ]
-    openai_server.reply(*(f"THOUGHT: on.\n\n```mswea_bash_command\n{command}\n```" for command in commands))
-    # In a process of its own, which reads PYTHONPATH.
-    project.runpytest_subprocess("--super-agent=mini:Mini", MODEL, ".")
-    result = result_of(project)
-    assert (result["solved"], result["stop_reason"], result["metrics"]["landmarks"]) == (
-        True,
-        "submitted",
-        1.0,
-    )
-    assert result["steps"] == len(commands) + 1
-
-
-@pytest.mark.long
-@pytest.mark.network
-def test_smolagents_solves_a_shipped_task_as_a_command(
-    project: pytest.Pytester, openai_server: OpenAIServer, smol: Path
-) -> None:
-    openai_server.reply(*(smol_code(command) for command in SMOL_COMMANDS))
-    command = "PYTHONPATH=/agents python3 /agents/smol.py {query_file} {answer_file} {model}"
-    project.runpytest(f"--super-agent=command: {command}", MODEL, f"--super-mount={smol}:/agents", ".")
-    result = result_of(project)
-    assert (result["solved"], result["stop_reason"], result["error"]) == (True, "submitted", None)
-    assert len(openai_server.requests) == len(SMOL_COMMANDS)

@@ -166,18 +166,3 @@ def test_a_dockerfile_that_needs_buildkit_is_left_out_without_it(
         "the Dockerfile needs BuildKit, which is in Docker's command line or its plugin buildx"
     )
     assert said.strip() == "ERROR: BuildKit is enabled but the buildx component is missing"
-
-
-NAMED_TEST = """\
-echo '{"correct": 1.0, "fast": 0.5}' > /logs/verifier/reward.json
-"""
-
-
-@pytest.mark.long
-def test_several_named_rewards_count_by_their_mean(
-    pytester: pytest.Pytester, project: Path, image: str
-) -> None:
-    add_task(project / "named/shared", base=image, test=NAMED_TEST)
-    add_task(project / "named/separate", SEPARATE, base=image, test=NAMED_TEST)
-    assert cli.main(["import", "harbor", str(project / "named"), "--output", "tasks"]) == 0
-    assert run(pytester, "gold") == {"shared": 0.75, "separate": 0.75}

@@ -139,7 +139,6 @@ def test_a_program_gets_its_prompt_files_words_and_variables(project: ToolProjec
     ("script", "read"),
     [
         ("echo 42 > $2; echo 7 > $1", "42"),
-        ("echo 42 > $1", "[The answer is that of the last message.]"),
         ("echo broken > $2; echo 42 > $1", "[The answer is that of the last message.]"),
         ("printf 'It is\\n```json\\n42\\n```\\n' > $1", "[The answer is that of the last message.]"),
     ],
@@ -153,7 +152,7 @@ def test_the_answer_is_that_of_the_file_else_that_of_the_last_message(
     assert project.result["prompt_tokens"] == 0
 
 
-@pytest.mark.parametrize(("answer", "is_submitted"), [("42", True), ("NONE", False), ("It is 42.", False)])
+@pytest.mark.parametrize(("answer", "is_submitted"), [("42", True), ("NONE", False)])
 def test_a_message_without_json_is_repaired_by_one_question(
     project: ToolProject, answer: str, is_submitted: bool
 ) -> None:
@@ -195,7 +194,6 @@ def test_the_version_is_part_of_what_is_tried_and_the_base_of_the_conditions(pro
             "tool",
             "* has tool 1.0, and 1.5 is the oldest that works here: build one with *tool --base *",
         ),
-        (VERSION, "tool==2.0", "neither * has tool 2.0: build one with *--agent tool==2.0 --base *"),
     ],
 )
 def test_an_image_without_the_right_program_stops_the_run_with_one_message(

@@ -99,15 +99,6 @@ def test_a_trial_from_a_snapshot_finds_what_the_prefix_leaves(begin: Begin) -> N
 
 
 @pytest.mark.slow
-def test_files_in_the_working_directory_can_be_named_like_modules(begin: Begin) -> None:
-    prefix = "!for name in queue select zmq; do echo 'raise RuntimeError' > $name.py; done"
-    assert isinstance(begin(prefix).prefix, SavedPrefix)
-    restored = begin(prefix)
-    assert isinstance(restored.prefix, RestoredPrefix)
-    assert restored.show("os.path.exists('zmq.py')") == "True\n"
-
-
-@pytest.mark.slow
 def test_files_are_as_if_they_had_been_written_in_the_trial(begin: Begin) -> None:
     prefix = (
         "!mkdir -p deep/er; touch -d '2001-02-03 04:05:06.123456789Z' deep/er/old; ln -s er deep/link; "
@@ -164,18 +155,6 @@ def test_a_snapshot_has_no_settings_of_this_machine(begin: Begin, cache: Path, t
         assert trial.show("'secret' in open('/etc/pytest-super/pip.conf').read()") == "True\n"
     (archive,) = cache.glob("*.tar")
     assert b"secret" not in archive.read_bytes()
-
-
-@pytest.mark.long
-def test_the_disk_limit_counts_what_the_prefix_wrote_once(begin: Begin) -> None:
-    prefix = "!head -c 60M /dev/zero > zeros"
-    begin(prefix, disk="100MB")
-    second = begin(prefix, disk="100MB")
-    assert isinstance(second.prefix, RestoredPrefix)
-    assert second.kernel.execute("!head -c 20M /dev/zero > more; sleep 3").outcome == Outcome.OK
-    lost = second.kernel.execute("!head -c 60M /dev/zero > most; sleep 30")
-    assert lost.outcome == Outcome.SANDBOX_LOST
-    assert "disk limit" in lost.detail
 
 
 # Runs
@@ -259,21 +238,3 @@ def test_what_a_project_does_to_its_kernels_is_in_no_snapshot(project: Project) 
         )
     assert len(set(project.stamps())) == len(fixtures)
     assert not list(project.cache.glob("*.tar"))
-
-
-@pytest.mark.slow
-def test_attempts_at_a_task_share_its_prefix(project: Project) -> None:
-    project.pytester.makepyfile(
-        agent="""
-        class Fickle:
-            def run(self, trial):
-                if len(trial.all_steps) > 1:
-                    trial.submit(42)
-        """
-    )
-    (project.pytester.path / "model.yaml").write_text('["try again"]')
-    project.task()
-    result = project.pytester.runpytest(
-        "--super-agent=agent:Fickle", "--super-model=scripted:model.yaml", "--super-attempts=2", "."
-    )
-    result.assert_outcomes(passed=1)

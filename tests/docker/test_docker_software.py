@@ -51,27 +51,25 @@ def test_builds_of_one_recipe_are_equal_and_images_on_top_of_them_are_not(
     assert software(child) == engine.inspect_image(child)["Id"]
 
 
-def test_a_list_of_ones_own_is_installed_on_top_of_an_image_that_has_a_kernel_or_a_layer(
+def test_a_list_of_ones_own_is_installed_on_top_of_a_kernel_or_a_layer(
     engine: Any, image: str, tmp_path: Path, run_inside: RunInside
 ) -> None:
-    tags = [f"pytest-super-software:{uuid.uuid4().hex[:8]}" for _ in range(4)]
-    first, second = (make_wheel(tmp_path, version) for version in ("1.0", "2.0"))
+    tags = [f"pytest-super-software:{uuid.uuid4().hex[:8]}" for _ in range(3)]
+    wheel = make_wheel(tmp_path)
     recipe = f"FROM {image}\nCOPY *.whl /opt/\n".encode()
-    context = io.BytesIO(
-        tar_of({"Dockerfile": recipe, **{one.name: one.read_bytes() for one in (first, second)}})
-    )
+    context = io.BytesIO(tar_of({"Dockerfile": recipe, wheel.name: wheel.read_bytes()}))
     requirements = tmp_path / "list.txt"
     command = ["image", "build", "--profile", "layer", "--requirements", str(requirements)]
     cell = "import ipykernel; from importlib.metadata import distributions; "
     cell += "print([one.version for one in distributions(name='tinypackage')])"
-    # The layer in the middle keeps what the one below it has.
-    added = {f"/opt/{first.name}": "1.0", "": "1.0", f"/opt/{second.name}": "2.0"}
+    # The upper layer keeps what the one below it has.
+    added = (f"/opt/{wheel.name}", "")
     try:
         list(engine.build(fileobj=context, custom_context=True, tag=tags[0], rm=True, decode=True))
-        for base, tag, (line, version) in zip(tags[:3], tags[1:], added.items(), strict=True):
+        for base, tag, line in zip(tags[:2], tags[1:], added, strict=True):
             requirements.write_text(f"ipykernel\n{line}\n")
             assert main([*command, "--base", base, "--tag", tag]) == 0
-            assert run_inside(cell, image=tag) == f"['{version}']\n"
+            assert run_inside(cell, image=tag) == "['1.0']\n"
     finally:
         for tag in reversed(tags):
             engine.remove_image(tag, force=True)

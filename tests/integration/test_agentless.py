@@ -41,10 +41,7 @@ RUN = "import stats\nprint('mean =', stats.Stats([1, 2, 6]).mean())\n"
 OTHER = "def helper_of_totals(values):\n    '''Adds up a total.'''\n\n\ndef nothing_to_do():\n    pass\n"
 TARGETS = ("Stats.mean", "total", "total@loop", "Stats.middle#2")
 MEAN = "It is a quotient.\n```python\ndef mean(self):\n    return total(self.values) / len(self.values)\n```"
-IN_CLASS = "```\nclass Stats:\n    def mean(self):\n        return total(self.values) / len(self.values)\n```"
 TOTAL = "```\ndef total(values):\n  return sum(values)\n```\n"
-LOOP = "```python\nfor value in values:\n    result += value\n```"
-SETTER = "```python\n@middle.setter\ndef middle(self, value):\n    self.values = [value]\n```"
 REPORT = '```json\n{"quality": 3.0}\n```'
 
 
@@ -111,16 +108,6 @@ def test_every_missing_function_is_written_and_the_report_is_submitted(project: 
     # The second function is written in the file that has the first.
     assert "return total(self.values) / len(self.values)" in prompts[1]
     assert "The experiment quality printed:\nmean = 3.0" in prompts[2]
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(("item", "answer"), [("0", IN_CLASS), ("2", LOOP), ("3", SETTER)])
-def test_a_region_one_of_two_equal_names_and_a_method_in_its_class_are_written(
-    project: pytest.Pytester, item: str, answer: str
-) -> None:
-    row, steps, _ = run(project, item, [answer, REPORT])
-    assert row["solved"]
-    assert [step["action"]["type"] for step in steps] == ["edit", "execute", "submit"]
 
 
 @pytest.mark.slow
@@ -217,17 +204,6 @@ def test_the_model_chooses_among_epochs_without_the_gold(project: pytest.Pyteste
     assert "Version 3:" in asked
     assert "What the experiments yield:\nquality: mean = (.*): 3.0" in asked
     assert "expected" not in asked
-
-
-@pytest.mark.long
-def test_the_model_chooses_for_each_item(project: pytest.Pytester) -> None:
-    (project.path / "script.yaml").write_text(yaml.safe_dump([TOTAL + "\nVersion 2", REPORT]))
-    model = f"--super-model=scripted:{project.path}/script.yaml"
-    result = project.runpytest(
-        *("--super-agent=agentless", model, "--super-epochs=2", "--super-select=model"), "paper.task.yaml"
-    )
-    result.stdout.fnmatch_lines(["chosen by the model: 0.500"])
-    assert len(choices_in(project)) == 4
 
 
 def choices_in(project: pytest.Pytester) -> list[str]:

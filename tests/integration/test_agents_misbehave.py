@@ -33,10 +33,9 @@ RAISES = {
 }
 
 
-@pytest.mark.parametrize("workers", [(), ("-n1",)], ids=["", "n1"])
-def test_every_exception_of_an_agent_is_its_own_failure(project: Project, workers: tuple[str, ...]) -> None:
+def test_every_exception_of_an_agent_is_its_own_failure(project: Project) -> None:
     set_agent(project, RAISES)
-    result = project.run(*workers)
+    result = project.run()
     result.assert_outcomes(failed=len(RAISES))
     assert result.ret == pytest.ExitCode.TESTS_FAILED
     rows = project.results.values()

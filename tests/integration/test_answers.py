@@ -8,7 +8,7 @@ import pytest
 
 from pytest_super.cli import main
 from pytest_super.store.answers import read_answers
-from tests.integration.conftest import WITH_AND_WITHOUT_XDIST, Project, read_lines
+from tests.integration.conftest import Project, read_lines
 from tests.openai_server import KEY, OpenAIServer
 
 MODEL = "--super-model=openai/gpt-4o"
@@ -73,20 +73,16 @@ def talking(pytester: pytest.Pytester, openai_environment: OpenAIServer) -> Talk
 FIGURES = ("solved", "prompt_tokens", "completion_tokens", "cached_tokens", "cost_usd", "steps", "model")
 
 
-@WITH_AND_WITHOUT_XDIST
 def test_a_run_with_recorded_answers_needs_no_key_and_no_provider(
-    talking: TalkingProject,
-    openai_environment: OpenAIServer,
-    workers: tuple[str, ...],
-    monkeypatch: pytest.MonkeyPatch,
+    talking: TalkingProject, openai_environment: OpenAIServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     talking.add_talk("a", "new one", "two")
     talking.add_talk("b", "new one", "two", "three", answer="5")
-    first = talking.record("--super-epochs=2", *workers)
+    first = talking.record("--super-epochs=2")
     asked = len(openai_environment.requests)
     monkeypatch.delenv("OPENAI_API_KEY")
     openai_environment.always(openai_environment.fault("500"))
-    result = talking.run(*FAIL, "--super-epochs=2", *workers)
+    result = talking.run(*FAIL, "--super-epochs=2")
     result.stdout.fnmatch_lines(["super: *, model openai/gpt-4o, answers of 2*, *"])
     result.stdout.fnmatch_lines(["4 of 4 trials got all answers from 2*"])
     assert len(openai_environment.requests) == asked == 10
@@ -166,26 +162,6 @@ def test_recorded_answers_lengthen_no_limit(
         row = talking.results["a[1]"]
         assert row["stop_reason"] == next(iter(limit))
         assert 1 < row["recorded"] < 4
-
-
-@pytest.mark.slow
-def test_a_trial_that_a_limit_ended_is_ended_by_it_again(talking: TalkingProject) -> None:
-    # The first request fits, and what it has used says that the second one does not.
-    long = "x" * 4000
-    talking.add_talk("a", "new one", long, limits={"tokens": 300})
-    assert talking.record()["a[1]"]["stop_reason"] == "tokens"
-    talking.run(*FAIL)
-    assert [talking.results["a[1]"][name] for name in ("stop_reason", "error")] == ["tokens", None]
-
-
-@pytest.mark.slow
-def test_tasks_that_can_ask_past_the_gateway_are_counted(talking: TalkingProject) -> None:
-    told = "1 task with a network: an agent can ask a model past the gateway, *"
-    talking.add_talk("a", "new one")
-    talking.add_talk("b", "new one", sandbox={"network": True})
-    talking.record()
-    talking.run(*FAIL).stdout.fnmatch_lines([told])
-    talking.run(*FAIL, "-k", "a.task").stdout.no_fnmatch_line(told)
 
 
 @pytest.mark.slow
@@ -373,19 +349,6 @@ def test_nothing_is_added_to_a_baseline_whose_archive_is_damaged(
     assert baseline.read_text() == before
     archive.write_bytes(whole)
     assert main(add) == 0
-
-
-@pytest.mark.long
-def test_a_resumed_run_is_the_same_as_its_baseline(coupled: TalkingProject) -> None:
-    (coupled.path / "conftest.py").unlink()
-    coupled.run(MODEL, "--super-epochs=8")
-    assert main(["baseline", "update", str(coupled.latest), "--with-answers"]) == 0
-    coupled.run(MODEL, BASELINE, "--super-epochs=8", "-k", "a or b")
-    result = coupled.run(MODEL, BASELINE, "--super-epochs=8", "--super-resume=latest")
-    result.stdout.fnmatch_lines(["resume: * trials reused *", "PASS  expert: all 32 trials got *"])
-    # Without that record, they would be trials of another kind.
-    result = coupled.run(MODEL, "--super-epochs=8", "--super-resume=latest", "--super-answers=none")
-    result.stdout.fnmatch_lines(["resume: no trial reused *: its model's answers come from another *"])
 
 
 @pytest.mark.slow

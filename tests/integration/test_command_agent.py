@@ -282,7 +282,7 @@ def test_a_model_that_fails_makes_the_trial_an_error_whatever_the_program_does(
     assert not list(project.latest.glob("trials/b/*/trajectory.jsonl"))
 
 
-def test_only_the_models_paths_are_offered_and_the_step_tells_what_was_asked_for_in_vain(
+def test_only_the_models_paths_are_offered_and_what_was_asked_in_vain_is_told(
     project: CommandProject,
 ) -> None:
     project.add_task()
@@ -299,7 +299,7 @@ def test_only_the_models_paths_are_offered_and_the_step_tells_what_was_asked_for
     assert end == "[The program ended with exit code 3.]"
 
 
-def test_a_program_that_kills_the_sandbox_is_not_solved_and_the_next_trial_is_not_affected(
+def test_a_program_that_kills_the_sandbox_does_not_affect_the_next_trial(
     project: CommandProject,
 ) -> None:
     project.add_task("a")

@@ -151,28 +151,6 @@ def test_what_an_agent_does_not_import_is_not_the_subject(siblings: pytest.Pytes
     assert subject(siblings, agent) == before
 
 
-@pytest.mark.slow
-def test_what_is_installed_is_not_the_subject(siblings: pytest.Pytester) -> None:
-    path = siblings.path / "lib/site-packages/installed.py"
-    path.parent.mkdir(parents=True)
-    siblings.makeini("[pytest]\nsuper_sandbox = local\npythonpath = . lib/site-packages\n")
-    (siblings.path / "agents.py").write_text(f"import installed\n{AGENT}")
-    path.write_text("")
-    before = subject(siblings, "agents:Solver")
-    path.write_text("value = 1\n")
-    assert subject(siblings, "agents:Solver") == before
-
-
-@pytest.mark.slow
-def test_a_run_says_what_was_tried(project: pytest.Pytester) -> None:
-    project.path.joinpath("script.yaml").write_text("[a]")
-    digests(project, "--super-model=scripted:script.yaml", "--super-temperature=0.5")
-    subject = json.loads((project.path / ".super/runs/latest/run.json").read_text())["subject"]
-    assert subject["agent"] == "mine.agents:Solver"
-    assert subject["contents"]
-    assert subject["parameters"] == {"temperature": 0.5}
-
-
 def test_only_where_a_change_can_change_scores_the_version_of_the_metric_differs() -> None:
     from pytest_super.metrics.registry import PAPER, REFERENCE, installed_metrics
     from pytest_super.session.comparability import facts_of_scoring

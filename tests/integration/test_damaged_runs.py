@@ -2,7 +2,6 @@
 
 import json
 import os
-import re
 import shutil
 from collections.abc import Iterator
 from contextlib import suppress
@@ -16,8 +15,6 @@ from hypothesis import strategies as st
 
 from pytest_super.errors import SuperError
 from pytest_super.gate.comparison.side import side_of_run
-from pytest_super.report.export.formats import FORMATS
-from pytest_super.report.page.render import one_file
 from pytest_super.report.page.stored import read_run
 from pytest_super.report.stored_runs import row_of, run_lines
 from pytest_super.session.start.resume import valid_results
@@ -165,55 +162,9 @@ def test_no_command_waits_for_a_pipe_in_place_of_a_file(bench: Bench, tmp_path: 
     assert named_on_the_page == [name] * (name in OF_THE_PAGE)
 
 
-@pytest.mark.long
-@pytest.mark.parametrize("name", FILES)
-def test_a_run_whose_file_was_cut_is_resumed(bench: Bench, tmp_path: Path, name: str) -> None:
-    project = bench.copy(tmp_path / "project")
-    old = rows(project.latest)
-    with Cut(project.latest / name, 0.6):
-        done, ran = project.pytest("--super-resume=latest")
-    assert "INTERNALERROR" not in done.stdout + done.stderr
-    assert "Traceback" not in done.stdout + done.stderr
-    # `wrong` was mended, and the error runs again.
-    assert ran == "broken wrong"
-    found = rows(project.latest)
-    assert found.keys() == {"broken", "right", "wrong"}
-    assert found["right"]["metrics"] == old["right"]["metrics"]
-
-
 @pytest.mark.parametrize("model", [[5], {"a": 5}], ids=repr)
 def test_a_run_whose_model_is_no_text_is_listed(tmp_path: Path, model: Any) -> None:
     add_trial(a_run(tmp_path, model=model), a_result())
     listed = list(run_lines(tmp_path))
     assert listed[1].startswith("20261123-101500-ab12")
     assert str(model) in listed[1]
-
-
-# What Python says to programmers, not to users.
-OWN_WORDS = re.compile(
-    r"(Key|Type|Index|Attribute)Error|'\w+' object|indices must be|unexpected keyword|'utf-8' codec"
-)
-OTHERS = ("7", '{"id": 5}', "\udcff")
-
-
-@pytest.mark.long
-@pytest.mark.parametrize("text", OTHERS)
-@pytest.mark.parametrize("name", FILES)
-def test_no_command_answers_a_file_of_another_kind_in_pythons_words(
-    bench: Bench, name: str, text: str
-) -> None:
-    run = str(bench.latest)
-    with Cut(bench.latest / name, 0):
-        (bench.latest / name).write_bytes(text.encode(errors="surrogateescape"))
-        for command in (
-            ("runs",),
-            ("compare", run, run),
-            ("baseline", "update", run, "--file=new.json"),
-            ("why", run),
-            *(("export", run, f"--format={form}", f"--output=out.{form}") for form in FORMATS),
-            ("rescore", run, "--tasks=."),
-            ("rescore", run, "--tasks=.", "--write"),
-        ):
-            done = bench.command(*command)
-            assert not OWN_WORDS.search(done.stdout + done.stderr), command
-        assert not OWN_WORDS.search(one_file(read_run(bench.latest), ""))

@@ -33,13 +33,6 @@ import sys
 from inspect_ai.analysis import evals_df, samples_df
 print(len(evals_df(sys.argv[1])), sorted(samples_df(sys.argv[1])["score_accuracy"].dropna()))
 """
-RECOMPUTE = """
-import sys
-from inspect_ai.log import read_eval_log, recompute_metrics
-log = read_eval_log(sys.argv[1])
-recompute_metrics(log)
-print([(score.name, score.metrics["mean"].value) for score in log.results.scores])
-"""
 QUERY = "What is the mean?"
 
 
@@ -106,8 +99,3 @@ def test_inspect_makes_data_frames_of_the_log(inspect: Path, log: Path) -> None:
     subprocess.run([inspect / "pip", "install", "--quiet", "pandas", "pyarrow"], check=True)
     # Its progress comes first.
     assert printed(inspect, FRAMES, log)[-1] == "1 [0.25, 1.0]"
-
-
-def test_inspect_computes_the_mean_of_each_metric_anew(inspect: Path, log: Path) -> None:
-    means = "[('accuracy', 0.625), ('landmarks', 0.625), ('submitted', 1.0)]"
-    assert printed(inspect, RECOMPUTE, log) == [means]

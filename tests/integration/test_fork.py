@@ -147,21 +147,7 @@ def test_todays_agent_goes_on_from_a_step_and_asks_only_from_there_on(
     assert result.ret == pytest.ExitCode.TESTS_FAILED
 
 
-@pytest.mark.long
-def test_another_model_goes_on_and_a_fork_can_be_forked(project: ForkProject) -> None:
-    project.record()
-    project.server.reply(execute(RIGHT), execute("print('on')"), SUBMIT.format(41))
-    project.fork("--step=3", "--", f"{MODEL}-mini")
-    assert [one.body["model"] for one in project.server.requests] == ["gpt-4o-mini"] * 3
-    assert (project.result["model"], project.result["recorded"]) == ("openai/gpt-4o-mini", 2)
-    project.latest.resolve().rename(project.path / ".super/runs/second")
-    project.server.reply(SUBMIT.format(42))
-    project.fork("--step=4", run="second")
-    assert project.actions()[1:] == [*project.cells[:2], RIGHT, "42"]
-    assert (project.result["recorded"], project.result["error"]) == (3, None)
-
-
-def test_an_agent_that_asks_otherwise_has_the_same_past_and_what_it_meets_otherwise_is_told(
+def test_an_agent_that_asks_otherwise_has_the_same_past_and_differences_are_told(
     project: ForkProject,
 ) -> None:
     project.record()

@@ -119,10 +119,10 @@ def test_an_answer_reports_its_usage_and_its_model(gateway: Gateway, server: Ope
     assert completion.usage.cost_usd == pytest.approx(11 * 2.5e-6 + 2 * 10e-6)
 
 
-def test_the_facts_of_a_call_do_not_change_the_providers_answer_whatever_its_model_is_called(
+def test_the_facts_of_a_call_do_not_change_the_answer_whatever_its_model_is_called(
     gateway: Gateway, server: OpenAIServer
 ) -> None:
-    name = "m\r\nX-Other: 1\u2028\U0001f600" * 20_000
+    name = "m\r\nX-Other: 1\u2028\U0001f600" * 2_000
     server.always({"text": "hi", "model": name})
     assert trial(gateway).complete(ASK).model == name[:200]
     body = json.dumps({"messages": ASK}).encode()
@@ -331,16 +331,16 @@ def test_starts_of_gateways_are_not_wall_time(
         assert 0.9 < budget.waited_seconds < time.monotonic() - began
 
 
-@pytest.mark.parametrize("characters", [10, 10**6], ids=["waiting", "sending"])
 def test_a_gateway_that_hangs_is_killed_and_replaced(
-    scripted: ModelSettings, reached: Callable[[Gateway], AnyGateway], characters: int
+    scripted: ModelSettings, reached: Callable[[Gateway], AnyGateway]
 ) -> None:
     with opened(scripted, longest_silence=0.5) as gateway:
         model = trial(reached(gateway))
         assert model.complete(ASK).text == "one"
         process = int((gateway.folder / "pid").read_text())
         os.kill(process, signal.SIGSTOP)
-        assert model.complete([{"role": "user", "content": "x" * characters}]).text == "two"
+        # More than its socket takes while nobody reads.
+        assert model.complete([{"role": "user", "content": "x" * 10**6}]).text == "two"
         assert os.waitstatus_to_exitcode(os.waitpid(process, 0)[1]) == -signal.SIGKILL
         assert len(read_lines(Path(scripted.calls))) == 2
         assert "the gateway answered nothing for 0.5 s" in gateway.log.read_text()

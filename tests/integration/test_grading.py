@@ -158,13 +158,12 @@ def test_what_the_agent_did_not_write_is_wrong_and_what_it_wrote_elsewhere_is_to
     assert not any(scores(rows["plants"]).values())
 
 
-def test_results_and_hidden_files_that_the_agent_planted_do_not_count_where_all_is_collected(
+def test_results_and_hidden_files_that_the_agent_planted_do_not_count(
     project: pytest.Pytester,
 ) -> None:
-    rows = run(project, "plants", "elsewhere", collect="all", command=TEST)
-    for row in rows.values():
-        assert row["changed_elsewhere"] == []
-        assert not any(scores(row).values())
+    row = run(project, "plants", collect="all", command=TEST)["plants"]
+    assert row["changed_elsewhere"] == []
+    assert not any(scores(row).values())
 
 
 @pytest.mark.slow
@@ -260,7 +259,7 @@ def test_in_the_same_sandbox_everything_of_the_agent_counts(project: pytest.Pyte
 
 
 @pytest.mark.slow
-def test_in_the_same_sandbox_the_grader_runs_after_a_spent_limit_and_beside_a_running_cell(
+def test_a_grader_runs_after_a_spent_limit_and_beside_a_running_cell(
     project: pytest.Pytester,
 ) -> None:
     given = {
@@ -347,16 +346,3 @@ def test_what_was_not_collected_cannot_be_graded(project: pytest.Pytester) -> No
 def paper_scores(project: pytest.Pytester) -> dict[str, float]:
     trials = json.loads((project.path / "again.json").read_text())["trajectories"]
     return {one["task"]: one["scores"]["graded"]["paper"] for one in trials}
-
-
-@pytest.mark.slow
-def test_rescore_says_which_trials_cannot_be_graded_again(project: pytest.Pytester) -> None:
-    run(project, "elsewhere", where="same", collect=None, result=[{"exit": 3}])
-    again = ("rescore", ".super/runs/latest", "--tasks=.")
-    done = command(project, *again, "--grade", "--sandbox=local")
-    assert done.ret == 1
-    done.stdout.fnmatch_lines(
-        "broken * cannot be scored: its grader ran in the agent's sandbox, which is gone"
-    )
-    refused = command(project, *again, "--sandbox=local")
-    refused.stderr.fnmatch_lines("*only with --grade: --sandbox")

@@ -175,22 +175,6 @@ act("submit", answer=42 if same else 0)
     assert all(project.steps(id)[3]["observation"] == repr(id) for id in "abcd")
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("code", [0, 3])
-def test_what_it_prints_earns_nothing_and_what_it_did_can_be_replayed(
-    project: HostProject, code: int
-) -> None:
-    project.add_task(landmarks=["trained"])
-    line = "echo x=41 | pytest-super trial execute; echo trained; echo 42 > {answer_file}; exit"
-    result = project.run(f"{line} {code}")
-    assert (result["metrics"]["accuracy"], result["metrics"]["landmarks"]) == (1, 0)
-    project.pytester.runpytest_subprocess(
-        "--super-agent=replay", f"--super-trajectory={project.latest}", *OPTIONS
-    )
-    assert [step["action"]["type"] for step in project.steps()] == ["execute", "submit"]
-    assert project.results[-1]["solved"]
-
-
 def test_an_attempt_without_a_submission_is_followed_by_another(project: HostProject) -> None:
     project.add_task()
     project.script("Plan: say it. [END]")

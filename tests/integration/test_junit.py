@@ -80,7 +80,7 @@ def test_each_testcase_carries_its_figures_and_the_suite_the_totals(
 
 
 @WITH_AND_WITHOUT_XDIST
-def test_trouble_of_the_infrastructure_is_an_error_in_whatever_phase_and_one_testcase_tells_all(
+def test_trouble_is_an_error_in_whatever_phase_and_one_testcase_tells_all(
     project: Project, workers: tuple[str, ...]
 ) -> None:
     for id in ("right", "wrong", "engine", "setup"):

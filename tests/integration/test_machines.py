@@ -61,18 +61,18 @@ def is_over(pid: str) -> bool:
 
 
 def test_each_worker_has_a_job_with_the_users_options(cluster: Project) -> None:
-    result = cluster.run("--super-machines=slurm:3", "--super-srun=--partition=gpu '--comment=of mine'")
+    result = cluster.run("--super-machines=slurm:2", "--super-srun=--partition=gpu '--comment=of mine'")
     result.assert_outcomes(passed=3)
     assert [line.split(" sh ")[0] for line in told(cluster, "salloc")] == [
         "--quiet --ntasks=1 --partition=gpu --comment=of mine"
-    ] * 3
+    ] * 2
     jobs = [f"--jobid={pid}" for pid in told(cluster, "pids")]
     words = [line.split() for line in told(cluster, "srun")]
     assert sorted(word for line in words for word in line if word in jobs) == sorted(jobs)
     assert all({"--unbuffered", "--ntasks=1", sys.executable} <= set(line) for line in words)
 
 
-def test_the_run_begins_with_the_nodes_that_there_are_and_the_other_jobs_are_given_back(
+def test_the_run_begins_with_the_nodes_that_there_are_and_gives_back_the_other_jobs(
     cluster: Project, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("NODES", "2")
@@ -218,7 +218,7 @@ def run_on(project: Project, node: str, start: str, *options: str) -> pytest.Run
         ("", "the program bwrap is missing: install it*"),
     ],
 )
-def test_a_machine_that_can_make_no_sandbox_is_refused_by_its_name_before_the_first_trial(
+def test_a_machine_that_can_make_no_sandbox_is_refused_before_the_first_trial(
     project: Project, program: str, reason: str
 ) -> None:
     project.add_task("right")

@@ -94,7 +94,7 @@ def test_answers_and_their_usage_are_reported(asking: Project, openai_server: Op
         asking.add_task(name)
     openai_server.reply(openai_server.fault("429", retry_after=0))
     openai_server.by(lambda _: "submit 42" if len(openai_server.requests) > 3 else "look around")
-    result = asking.run(MODEL, "-n2", agent="agent:Noting")
+    result = asking.run(MODEL, "-n1", agent="agent:Noting")
     result.assert_outcomes(passed=3)
     assert not (asking.path / "imported").exists()
     rows = asking.results

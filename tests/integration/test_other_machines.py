@@ -121,7 +121,7 @@ def test_a_worker_on_the_controllers_machine_uses_its_socket(
 
     monkeypatch.setattr(Relay, "_accept", note)
     openai_server.always("submit 42")
-    asking.run(MODEL, "-d", "--tx=2*popen").assert_outcomes(passed=6)
+    asking.run(MODEL, "-d", "--tx=popen").assert_outcomes(passed=6)
     assert asked == []
     asking.run(MODEL, "-d", machine(temporary, "one")).assert_outcomes(passed=6)
     assert not asked[0]
@@ -210,8 +210,7 @@ def is_group(process: int) -> bool:
 def test_a_machine_that_cannot_take_part_is_refused_before_the_first_trial(
     asking: Project, openai_server: OpenAIServer, temporary: Path, changes: str, message: str
 ) -> None:
-    options: tuple[Any, ...] = ("-d", "--tx=popen", machine(temporary, "node7", changes))
-    result = asking.run_in_subprocess(MODEL, *options)
+    result = asking.run_in_subprocess(MODEL, "-d", machine(temporary, "node7", changes))
     assert result.ret == pytest.ExitCode.USAGE_ERROR
     result.stderr.fnmatch_lines([f"ERROR: node7 cannot have a worker of the run: {message}"])
     assert "Traceback" not in result.stdout.str() + result.stderr.str()

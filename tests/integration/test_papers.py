@@ -249,10 +249,9 @@ def test_imports_helpers_and_constants_of_a_body_are_graded_with_it(project: pyt
 
 
 def test_a_stub_is_a_miss(project: pytest.Pytester) -> None:
-    rows = run(project, "agents:Nothing", "stats.task.yaml")
-    assert {(row["error"], row["solved"]) for row in rows.values()} == {(None, False)}
-    names = [value["command"] for value in rows["0"]["graded"]]
-    assert names == ["averages", "spread"]
+    row = run(project, "agents:Nothing", "stats.task.yaml::2205.00048_0")["0"]
+    assert (row["error"], row["solved"]) == (None, False)
+    assert [value["command"] for value in row["graded"]] == ["averages", "spread"]
 
 
 @pytest.mark.slow
@@ -270,8 +269,6 @@ def test_a_body_that_prints_for_ever_is_a_miss_of_each_command(project: pytest.P
     [
         ("open(path, 'w').write('# coding: rot13\\n' + text)", "its encoding, rot13, is neither UTF-8 nor*"),
         ("open(path, 'a').write('0\\n' * 2**20)", "it has 2,09?,??? bytes, more than 66,???, twice the*"),
-        ("open(path, 'a').write('x = ' + '-' * 9999 + '1')", "it cannot be parsed: it is nested too *"),
-        ("os.remove(path); os.mkdir(path)", "the file is not there"),
         (
             "os.rename(path, 'a.py'); os.symlink('../a.py', path)",
             "project/stats.py is a link, which is not *",
@@ -300,13 +297,8 @@ def test_options_choose_the_items(
     assert collected(project, *options) == items
 
 
-@pytest.mark.parametrize("workers", [(), ("-n1",)])
-def test_an_n_or_a_split_that_no_item_has_is_told_with_what_there_is(
-    project: pytest.Pytester, workers: tuple[str, ...]
-) -> None:
-    result = project.runpytest(
-        "--super-agent=gold", "stats.task.yaml", "--super-n=7,9", "--super-split=test", *workers
-    )
+def test_an_n_or_a_split_that_no_item_has_is_told_with_what_there_is(project: pytest.Pytester) -> None:
+    result = project.runpytest("--super-agent=gold", "stats.task.yaml", "--super-n=7,9", "--super-split=test")
     assert result.ret == pytest.ExitCode.NO_TESTS_COLLECTED
     assert [line for line in result.outlines if "selects no task" in line] == [
         "--super-split=test selects no task: the splits here are dev",

@@ -44,7 +44,7 @@ def asked(project: Project) -> list[Any]:
     return [request["messages"] for request in asked_in(project.latest / "trials/a/1.0")]
 
 
-def test_an_attempt_without_a_submission_is_followed_by_another_with_a_plan_and_a_kernel_of_its_own(
+def test_an_attempt_without_a_submission_is_followed_by_another_with_a_plan(
     trying: Project,
 ) -> None:
     plan = "Well. Plan: compute it. [END] Bye."

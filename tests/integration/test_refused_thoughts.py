@@ -72,12 +72,3 @@ def test_a_request_that_is_refused_after_recorded_answers_is_not_the_agents_miss
     (row,) = read_lines(thinking.latest / "results.jsonl")
     assert row["recorded"] == 1
     assert row["error"].endswith("encrypted thoughts in them: --super-answers=none does without")
-
-
-@pytest.mark.slow
-def test_a_request_that_is_refused_without_recorded_answers_is_that_of_the_agent(
-    thinking: Folder, openai_environment: OpenAIServer
-) -> None:
-    thinking.write("said.json", json.dumps(["I", "two"]))
-    refuse_second_request(openai_environment)
-    run(thinking, "--super-answers=first").assert_outcomes(failed=1)

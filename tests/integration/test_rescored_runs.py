@@ -55,31 +55,6 @@ def test_a_run_that_was_scored_again_is_resumed(bench: Bench) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("stop_reason", ["interrupted", "submitted", "running"])
-def test_rescoring_and_resuming_agree_on_which_rerun_counts(bench: Bench, stop_reason: str) -> None:
-    """Both take what the run itself says: its last rerun, unless the run was killed during that."""
-    run = bench.latest
-    is_error = stop_reason != "submitted"
-    changed = rows(run)["right"] | {
-        "rerun": 1,
-        "folder": "trials/right/1.1",
-        "stop_reason": stop_reason,
-        "error": "Ctrl-C" if is_error else None,
-        "steps": 1 if is_error else rows(run)["right"]["steps"],
-    }
-    shutil.copytree(run / "trials/right/1.0", run / "trials/right/1.1")
-    (run / "trials/right/1.1/result.json").write_text(json.dumps(changed) + "\n")
-    if stop_reason != "running":
-        with (run / "results.jsonl").open("a") as file:
-            file.write(json.dumps(changed) + "\n")
-    found = rows(folder_of(bench.rescore()))
-    is_there = stop_reason != "interrupted"
-    assert ("right" in found) == is_there
-    _, ran = bench.pytest(f"--super-resume={run.name}")
-    assert ("right" not in ran) == is_there
-
-
-@pytest.mark.slow
 def test_a_run_that_was_scored_again_is_compared_and_listed_and_a_baseline(
     bench: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -109,63 +109,6 @@ def test_only_new_trials_run_and_the_others_keep_their_outcome(project: pytest.P
     assert {path.name for path in folder.iterdir()} >= {"trajectory.jsonl", "trajectory.ipynb", "result.json"}
 
 
-@pytest.mark.slow
-def test_workers_take_trials_over_too_and_a_resumed_run_can_be_resumed(project: pytest.Pytester) -> None:
-    run(project)
-    first = (project.path / ".super/runs/latest").resolve().name
-    for _ in range(2):
-        _, ran = run(project, "--super-resume=latest", "-n2")
-        assert ran == ""
-        assert {row["resumed_from"] for row in results(project).values()} == {first}
-
-
-@pytest.mark.slow
-def test_a_run_that_ended_early_is_taken_over_and_ends_as_early(project: pytest.Pytester) -> None:
-    options = ("--super-epochs=2-4", "--super-fail-under=0.8")
-    _, ran = run(project, *options)
-    # One of two tasks is never solved, so no mean can reach the bound.
-    assert ran == "a a b b"
-    again, ran = run(project, *options, "--super-resume=latest")
-    assert ran == ""
-    assert "decided after 2 epochs: 4 of 8 trials were not needed" in again.stdout
-    assert again.returncode == pytest.ExitCode.TESTS_FAILED
-
-
-@pytest.mark.slow
-def test_a_hook_that_raises_is_the_error_of_its_trial(project: pytest.Pytester) -> None:
-    run(project)
-    project.makeconftest(
-        "def pytest_super_make_sandbox(task):\n    if task.id == 'a':\n"
-        "        raise RuntimeError('no sandbox')\n"
-    )
-    again, ran = run(project, "--super-resume=latest")
-    assert ran == ""
-    assert "INTERNALERROR" not in again.stdout
-    assert "no sandbox" in results(project)["a"]["error"]
-    assert results(project)["b"]["resumed_from"]
-
-
-@pytest.mark.slow
-def test_an_older_rerun_is_taken_over_once(project: pytest.Pytester) -> None:
-    run(project)
-    latest = project.path / ".super/runs/latest"
-    first = latest.resolve()
-    # As if the first worker of `a` had died.
-    lines = [json.loads(line) for line in (latest / "results.jsonl").read_text().splitlines()]
-    (row,) = (line for line in lines if line["id"] == "a")
-    (latest / row["folder"]).rename(latest / "trials/a/1.1")
-    row |= {"rerun": 1, "folder": "trials/a/1.1"}
-    (latest / "trials/a/1.1/result.json").write_text(json.dumps(row))
-    (latest / "results.jsonl").write_text("".join(f"{json.dumps(line)}\n" for line in lines))
-    for _ in range(2):
-        _, ran = run(project, "--super-resume=latest")
-        assert ran == ""
-        text = (project.path / ".super/runs/latest/results.jsonl").read_text()
-        assert sorted(json.loads(line)["id"] for line in text.splitlines()) == ["a", "b"]
-    # The files of the older run are as they were.
-    assert json.loads((first / "trials/a/1.1/result.json").read_text()) == row
-
-
 def test_a_killed_run_goes_on(project: pytest.Pytester) -> None:
     (project.path / "wait").touch()
     with subprocess.Popen(COMMAND, cwd=project.path, stdout=subprocess.DEVNULL) as process:
@@ -230,20 +173,6 @@ def test_ctrl_c_prints_the_command_line_that_goes_on(
     assert ran_file(project).split() == ["b"]
     # It has ended, so there is nothing to go on with.
     assert "to go on" not in again.stdout
-
-
-@pytest.mark.slow
-def test_the_command_line_that_goes_on_names_the_newest_run(project: pytest.Pytester) -> None:
-    add(project, "0")
-    ran, _ = run_in_subprocess(project, "-x")
-    assert (
-        f"to go on: python -m pytest --super-resume={latest(project)} --super-agent=mine:Agent . -x"
-        in ran.stdout
-    )
-    again, _ = run_in_subprocess(project, "-x", "--super-resume", "latest")
-    (line,) = [line for line in again.stdout.splitlines() if line.startswith("to go on: ")]
-    assert line.count("--super-resume") == 1
-    assert f"--super-resume={latest(project)} " in line
 
 
 def latest(project: pytest.Pytester) -> str:

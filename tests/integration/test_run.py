@@ -10,16 +10,11 @@ from typing import Any, ClassVar
 
 import pytest
 
-from pytest_super.gate.comparison.baseline import write_baseline
-from pytest_super.gate.comparison.side import Side
-from pytest_super.option_values import value_of
-from pytest_super.options import OPTIONS, Option
-from pytest_super.session.run import RUN
 from pytest_super.session.trial import fixtures
 from tests.integration.conftest import AGENT, UNSEEN, WITH_AND_WITHOUT_XDIST, Project, read_lines
 
 
-@pytest.mark.parametrize("workers", [(), ("-n2",), ("-p", "no:xdist")], ids=["", "n2", "none"])
+@pytest.mark.parametrize("workers", [(), ("-n1",), ("-p", "no:xdist")], ids=["", "n1", "none"])
 def test_each_kind_of_trial_has_its_outcome_and_numbers(project: Project, workers: tuple[str, ...]) -> None:
     project.add_task("right", landmarks=["half", "done"])
     project.add_task("wrong", landmarks=["half", "done"])
@@ -238,8 +233,7 @@ def test_tasks_are_selected_by_set_category_and_name(
 def test_a_keyword_that_selects_more_than_the_category_is_hinted_at(project: Project) -> None:
     project.add_task("squad", set="masked", category="data")
     project.add_task("database")
-    for workers in ((), ("-n1",)):
-        project.run("-k", "data", *workers).stdout.fnmatch_lines(["*-k data also selects 1 task outside*"])
+    project.run("-k", "data").stdout.fnmatch_lines(["*-k data also selects 1 task outside*"])
 
 
 def test_a_category_or_set_that_no_task_has_is_told_with_those_there_are(project: Project) -> None:
@@ -281,7 +275,7 @@ def test_a_sample_is_the_same_for_a_seed_and_takes_as_many_from_each_set(project
         project.add_task(f"m{number}", set="masked", category="data")
     found = sampled(project, "--super-sample=4")
     assert sorted(name[0] for name in found) == ["e", "e", "m", "m"]
-    assert sampled(project, "--super-sample=4", "--super-epochs=2", "-n2") == found
+    assert sampled(project, "--super-sample=4", "--super-epochs=2", "-n1") == found
     assert sampled(project, "--super-sample=2") < found
     assert any(sampled(project, f"--super-sample=4:{seed}") != found for seed in (1, 2, 3))
     assert {name[0] for name in sampled(project, "--super-sample=2", "--super-set=masked")} == {"m"}
@@ -314,15 +308,11 @@ def test_collect_only_lists_what_would_run_and_leaves_nothing(project: Project) 
     assert not (project.path / ".super").exists()
 
 
-@pytest.mark.parametrize(
-    ("threshold", "status", "workers"), [("0.5", 0, ()), ("0.51", 1, ()), ("0.51", 1, ("-n1",))]
-)
-def test_under_a_gate_the_mean_accuracy_decides(
-    project: Project, threshold: str, status: int, workers: tuple[str, ...]
-) -> None:
+@pytest.mark.parametrize(("threshold", "status"), [("0.5", 0), ("0.51", 1)])
+def test_under_a_gate_the_mean_accuracy_decides(project: Project, threshold: str, status: int) -> None:
     project.add_task("right")
     project.add_task("wrong")
-    result = project.run(f"--super-fail-under={threshold}", *workers)
+    result = project.run(f"--super-fail-under={threshold}")
     assert result.ret == status
     assert result.parseoutcomes() == {"passed": 1, "missed": 1}
     verdict = result.outlines[-1]
@@ -330,15 +320,14 @@ def test_under_a_gate_the_mean_accuracy_decides(
     assert result.stdout.str().count("gate: ") == 1
 
 
-@WITH_AND_WITHOUT_XDIST
-def test_a_miss_under_a_gate_is_run_again_by_last_failed(project: Project, workers: tuple[str, ...]) -> None:
+def test_a_miss_under_a_gate_is_run_again_by_last_failed(project: Project) -> None:
     for id in ("right", "wrong_a", "wrong_b"):
         project.add_task(id)
-    gate = ("--super-fail-under=0", *workers)
-    project.run(*gate).assert_outcomes(passed=1)
+    gate = "--super-fail-under=0"
+    project.run(gate).assert_outcomes(passed=1)
     project.write("agent.py", AGENT.replace('"wrong"', '"wrong_a"'))
     for missed in (["wrong_a[1]", "wrong_b[1]"], ["wrong_a[1]"]):
-        project.run(*gate, "--lf")
+        project.run(gate, "--lf")
         assert sorted(project.results) == missed
 
 
@@ -394,7 +383,7 @@ def test_errors_count_as_zero_for_the_gate_and_fail_the_run_unless_allowed(proje
 def test_too_many_errors_make_the_figures_invalid_and_fail_the_run(project: Project) -> None:
     project.add_task("right")
     project.add_task("engine")
-    result = project.run("--super-fail-under=0.5", "--super-max-errors=0.49", "--junitxml=out.xml", "-n1")
+    result = project.run("--super-fail-under=0.5", "--super-max-errors=0.49", "--junitxml=out.xml")
     assert result.ret == pytest.ExitCode.TESTS_FAILED
     errors = "1 of 2 trials are infrastructure errors, more than 49 %, so the run fails"
     invalid = f"{errors}: run them again (--super-resume=latest)"
@@ -421,7 +410,7 @@ def test_an_agent_skips_a_task_that_it_cannot_try(project: Project) -> None:
     result.stdout.fnmatch_lines([f"*replay cannot try this task: {stored} has no trajectory of b"])
 
 
-@pytest.mark.parametrize("workers", ["-n2", pytest.param("-n4", marks=pytest.mark.slow)])
+@pytest.mark.parametrize("workers", ["-n1", pytest.param("-n4", marks=pytest.mark.slow)])
 def test_a_dead_workers_trial_is_run_once_more_and_then_an_error(project: Project, workers: str) -> None:
     for id in ("right", "crash_once", "crash"):
         project.add_task(id)
@@ -492,7 +481,7 @@ def super_agent(super_agent, super_task):
 """)
     for id in ("right", "crash"):
         project.add_task(id)
-    result = project.run("-n2", "--super-max-errors=0.9", "--super-fail-under=0.9")
+    result = project.run("-n1", "--super-max-errors=0.9", "--super-fail-under=0.9")
     assert result.ret == pytest.ExitCode.TESTS_FAILED
     assert project.results["crash[1]"]["error"].startswith("the process that ran this trial died")
     result.stdout.fnmatch_lines(["gate: FAILED, mean accuracy 0.5000 is under 0.9"])
@@ -577,6 +566,8 @@ GIVEN = {
     "answers": "given",
     "answers-miss": "fail",
     "baseline": "given.json",
+    "anchor": "given.json",
+    "pass-chance": "0.5",
     "cannot-tell": "fail",
     "must-solve": "must.txt",
     "resume": "given",
@@ -709,13 +700,10 @@ def test_a_gate_stays_open_and_fails_if_the_run_stops_before_all_trials(project:
     assert result.outlines[-1] == "gate: open, the run has no mean accuracy of all trials"
 
 
-@WITH_AND_WITHOUT_XDIST
-def test_trouble_after_a_trial_has_a_line_that_says_why_the_run_failed(
-    project: Project, workers: tuple[str, ...]
-) -> None:
+def test_trouble_after_a_trial_has_a_line_that_says_why_the_run_failed(project: Project) -> None:
     project.add_to_conftest(TROUBLE)
     project.add_task("right")
-    result = project.run("--super-fail-under=1", *workers)
+    result = project.run("--super-fail-under=1")
     assert result.ret == pytest.ExitCode.TESTS_FAILED
     result.stdout.fnmatch_lines(
         ["trouble right: after the trial: the engine has left", "gate: passed, mean accuracy 1.0000*"]
@@ -738,19 +726,18 @@ def test_an_error_has_the_same_words_before_a_trial_and_in_it(project: Project) 
 
 
 @pytest.mark.parametrize(
-    ("statement", "words", "workers"),
+    ("statement", "words"),
     [
-        ("raise ValueError('no room')", "ValueError: no room", ()),
-        ("raise ValueError('no room')", "ValueError: no room", ("-n1",)),
-        ("pytest.skip('no room')", "Skipped: no room", ()),
+        ("raise ValueError('no room')", "ValueError: no room"),
+        ("pytest.skip('no room')", "Skipped: no room"),
     ],
 )
 def test_a_hook_that_fails_when_a_trial_is_over_makes_it_an_error(
-    project: Project, statement: str, words: str, workers: tuple[str, ...]
+    project: Project, statement: str, words: str
 ) -> None:
     project.add_to_conftest(f"def pytest_super_trial_finished():\n    {statement}\n")
     project.add_task("right")
-    result = project.run(*workers)
+    result = project.run()
     result.assert_outcomes(errors=1)
     [row] = project.results.values()
     assert (row["error"], row["solved"], row["metrics"]["accuracy"]) == (words, False, None)
@@ -798,10 +785,7 @@ def test_a_project_that_makes_its_own_sandboxes_needs_no_engine(project: Project
     }
 
 
-@WITH_AND_WITHOUT_XDIST
-def test_epochs_repeat_every_task_and_are_summed_up_in_the_terminal_and_in_junit(
-    project: Project, workers: tuple[str, ...]
-) -> None:
+def test_epochs_repeat_every_task_and_are_summed_up_in_the_terminal_and_in_junit(project: Project) -> None:
     # Each epoch of a replay repeats its own; the third, which is not stored, repeats the first.
     for category in ("data", "goal"):
         project.add_task(category, set="masked", category=category, entrypoint={"path": "train.py"})
@@ -809,7 +793,7 @@ def test_epochs_repeat_every_task_and_are_summed_up_in_the_terminal_and_in_junit
             step = {"number": 1, "origin": "agent", "action": {"type": "submit", "content": str(answer)}}
             project.write(f"stored/trials/{category}/{epoch}.1/trajectory.jsonl", json.dumps(step))
     options = ("-v", "--super-trajectory=stored", "--super-epochs=3", "--junitxml=out.xml")
-    result = project.run(*options, *workers, agent="replay")
+    result = project.run(*options, agent="replay")
     result.stdout.fnmatch_lines(
         [
             "*data.task.yaml::data[[]3[]]*",

@@ -12,7 +12,7 @@ from tests.integration.conftest import Project
 from tests.stored import a_result, a_run, add_trial
 
 ID = "20261123-101500-ab12"
-NAMES = [ID, "latest", f".super/runs/{ID}", ".super/runs/latest", f".super/runs/{ID}/results.jsonl"]
+NAMES = [ID, "latest", f".super/runs/{ID}/results.jsonl"]
 AGENT = """
 class Agent:
     def run(self, trial):
@@ -55,9 +55,10 @@ def test_a_run_is_compared_with_the_one_that_was_the_latest_before_it(pytester: 
     # A fixture of the project, such as that of fake kernels, would keep trials from being reused.
     project = Project(pytester, conftest="", agent=AGENT)
     project.add_task("a")
-    options = ("--super-epochs=2", "-n2")
-    project.run(*options)
+    project.run("--super-epochs=2")
     first = project.latest.resolve().name
+    # The controller says which run is the latest, and its workers know no other.
+    options = ("--super-epochs=2", "-n1")
     project.run(*options, "--super-baseline=latest").stdout.fnmatch_lines([f"*{first}*"])
     project.run(*options, f"--super-resume={first}").stdout.fnmatch_lines(["*2 *reused*"])
     project.run(*options, f"--super-trajectory={first}", agent="replay").assert_outcomes(passed=2)

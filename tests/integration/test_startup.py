@@ -1,6 +1,5 @@
 """What the plugin costs those who do not use it: nothing."""
 
-import gc
 import json
 import re
 import subprocess
@@ -77,18 +76,3 @@ def test_a_run_without_baselines_papers_and_programs_loads_nothing_for_them(
             not {f"pytest_super.{name}" for name in ("functions.masking", "trial.model_endpoint")} & modules
         )
         assert "pytest_super.model.protocols.registry" not in modules
-
-
-def test_garbage_is_not_searched_in_what_was_collected_until_the_session_has_ended(
-    pytester: pytest.Pytester,
-) -> None:
-    pytester.makeconftest("""
-        import gc
-        def pytest_unconfigure():
-            print("skipped", gc.get_freeze_count() > 0)
-    """)
-    (pytester.path / "a.task.yaml").write_text("id: a\nset: expert\nquery: x\nanswer: 1\n")
-    result = pytester.runpytest_inprocess("--super-agent=gold", "--collect-only", "a.task.yaml")
-    result.stdout.fnmatch_lines(["skipped True"])
-    assert gc.get_freeze_count() == 0
-    assert gc.isenabled()

@@ -3,7 +3,6 @@
 import http.client
 import json
 import os
-import re
 import shutil
 import socket
 import subprocess
@@ -26,11 +25,6 @@ INTERRUPTED = """
 def pytest_runtest_logreport(report):
     if report.when == "call":
         raise KeyboardInterrupt
-"""
-IN_THE_WAY = """
-def pytest_super_run_finished(config):
-    (config.rootpath / "page.html").mkdir()
-    raise ValueError("of another plugin")
 """
 SUPER = (sys.executable, "-c", "import sys; from pytest_super.cli import main; sys.exit(main(sys.argv[1:]))")
 
@@ -95,15 +89,6 @@ def test_a_page_goes_where_a_link_leads_and_the_link_stays(project: Project) -> 
     project.run("--super-html=page.html")
     assert (project.path / "page.html").is_symlink()
     assert "<h1>Run " in (project.latest / "real.html").read_text()
-
-
-def test_a_hook_that_raises_and_a_page_that_cannot_be_written_are_both_told(project: Project) -> None:
-    project.add_to_conftest(IN_THE_WAY)
-    project.add_task("a")
-    ran = project.run("--super-html=page.html")
-    assert ran.ret == pytest.ExitCode.TESTS_FAILED
-    ran.stdout.fnmatch_lines(["*raised ValueError: of another plugin", "results cannot be written under*"])
-    assert project.results["a[1]"]["solved"] is True
 
 
 # pytest-super view
@@ -252,16 +237,6 @@ def test_a_page_is_only_sent_again_when_its_run_has_changed(tmp_path: Path) -> N
         status, _, page = get(server, "/", headers=known)
         assert status == 200
         assert "/0/trials/b/1.0" in page
-
-
-def test_a_trial_leads_to_those_before_and_after_it_in_the_list(tmp_path: Path) -> None:
-    run = a_run(tmp_path / ".super")
-    for id, value in (("a", 1.0), ("b", 0.0), ("c", 1.0)):
-        add_trial(run, a_result(id, accuracy=value))
-    with served(run.path) as server:
-        pages = {id: get(server, f"/0/trials/{id}/1.0")[2] for id in "abc"}
-    links = {id: re.findall(r'rel="(\w+)".*? href="/0/trials/(.)', page) for id, page in pages.items()}
-    assert links == {"b": [("next", "a")], "a": [("prev", "b"), ("next", "c")], "c": [("prev", "a")]}
 
 
 def test_two_runs_are_shown_next_to_each_other(tmp_path: Path) -> None:

@@ -1,5 +1,6 @@
 """The agent `swe-agent` in a real kernel, its model scripted."""
 
+import os
 import time
 from collections.abc import Iterator
 from functools import partial
@@ -32,7 +33,7 @@ print(train(int(sys.argv[1])))
 
 @pytest.fixture
 def kernel() -> Iterator[Kernel]:
-    with started(LocalSandbox()) as kernel:
+    with started(LocalSandbox(run=f"swe-agent-{os.getpid()}")) as kernel:
         yield kernel
 
 

@@ -117,6 +117,11 @@ def test_the_windows_are_those_of_the_published_runs(tmp_path: Path) -> None:
     assert same == 786
 
 
+def rough(text: str, known: dict[int, str]) -> str:
+    text = re.sub(r"^\(\d+ more lines above\)\n", "", text, flags=re.MULTILINE)
+    return comparable(re.sub(r"(?s)(ERRORS:\n).*?(\n\nThis is)", r"\1\2", text), known)
+
+
 def test_a_refused_edit_is_shown_as_in_the_published_runs() -> None:
     """But for counts of lines above, rounded up there, and for the error, which has its line here."""
     refused = [
@@ -138,30 +143,3 @@ def test_a_refused_edit_is_shown_as_in_the_published_runs() -> None:
         ours = refusal(SyntaxError("invalid syntax"), path, lines, after, edit)
         assert rough(ours, known | known_after) == rough(step.observation, known | known_after)
     assert (len(refused), wrong) == (222, [(1363, 367)])
-
-
-def rough(text: str, known: dict[int, str]) -> str:
-    text = re.sub(r"^\(\d+ more lines above\)\n", "", text, flags=re.MULTILINE)
-    return comparable(re.sub(r"(?s)(ERRORS:\n).*?(\n\nThis is)", r"\1\2", text), known)
-
-
-def test_searches_in_a_file_show_what_the_published_ones_do(tmp_path: Path) -> None:
-    count = 0
-    for steps in published_tools():
-        for step in steps:
-            header = re.match(
-                r"(?:Found \d+|No) matches (?:found )?for \".*\" in (\S+?):?\n", step.observation
-            )
-            if step.action.type != "search_file" or header is None:
-                continue
-            found = {
-                int(n): text for n, text in re.findall(r"^Line (\d+):(.*)$", step.observation, re.MULTILINE)
-            }
-            file, editor = Replay(str(tmp_path)), Editor()
-            file.path = header[1].removesuffix(UNCHECKED)
-            file.lines = tuple(found.get(number, "") for number in range(1, max(found, default=0) + 1))
-            editor.path = file.path + UNCHECKED
-            ours, _ = editor.tool(step.action)(file)  # type: ignore[arg-type]
-            assert ours.replace(UNCHECKED, "") == step.observation.rstrip("\n").replace(UNCHECKED, "")
-            count += 1
-    assert count == 84

@@ -6,7 +6,7 @@ from pytest_super.kernel.terminal_text import as_shown
 from tests.published.trajectories import expert_trajectories
 
 
-def test_published_observations_are_shown_without_losing_a_line_that_nothing_overwrites() -> None:
+def test_published_observations_lose_no_line_that_nothing_overwrites() -> None:
     seen = [step.observation for run in expert_trajectories() for step in run.steps]
     assert len(seen) > 4000
     for text in seen:

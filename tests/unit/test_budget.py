@@ -167,15 +167,6 @@ def test_a_limit_is_spent_when_it_is_reached(limit: str, used: int, is_spent: bo
     assert spent.spent() == (limit if is_spent else None)
 
 
-def test_by_default_steps_and_wall_time_are_limited_far_above_published_trajectories() -> None:
-    spent = metered(Clock(), compute=1800)
-    assert (spent.limits.steps, spent.wall_left()) == (500, 8 * 1800)
-    # With little compute time an agent needs as many calls of its model.
-    assert metered(Clock(), compute=60).wall_left() == 7200
-    spent.steps = 500
-    assert spent.spent() == "steps"
-
-
 def test_a_portion_of_the_tokens_can_be_allowed() -> None:
     spent = metered(Clock(), tokens=100)
     assert spent.tokens_allowed == 100

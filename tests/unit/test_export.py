@@ -4,7 +4,6 @@ import csv
 import json
 import re
 from collections.abc import Iterator, Sequence
-from contextlib import chdir
 from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -17,7 +16,6 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from pytest_super.cli import main
-from pytest_super.commands import export
 from pytest_super.report.export.formats import FORMATS, export_run
 from pytest_super.report.export.trials import read_trials
 from pytest_super.report.notebook import write_notebook
@@ -266,13 +264,6 @@ def test_an_atif_trajectory_has_the_query_the_steps_and_the_result(tmp_path: Pat
     assert found["extra"]["expected"] == '{"mean": 0.5}'
 
 
-def test_a_trial_that_died_before_its_first_step_is_valid_atif(tmp_path: Path) -> None:
-    run = a_run(tmp_path)
-    add_trial(run, a_result(error="the engine does not answer", stop_reason="error"))
-    [step] = trajectory(run.path, tmp_path)["steps"]
-    assert (step["source"], step["message"]) == ("system", "the engine does not answer")
-
-
 def test_an_inspect_log_has_a_sample_and_a_summary_for_each_trial(tmp_path: Path) -> None:
     run = stored_trial(tmp_path, a_result(accuracy=0.25, difference="mean is 2.0"), STEPS)
     found = members(run, tmp_path)
@@ -449,40 +440,7 @@ def test_trials_that_go_on_are_left_out(
         assert members(run.path, tmp_path)["header.json"]["status"] == "started"
 
 
-def nested(depth: int) -> Any:
-    value: Any = []
-    for _ in range(depth):
-        value = [value]
-    return value
-
-
-@pytest.mark.parametrize("name", FORMATS)
-def test_values_that_are_nested_deeply_stop_no_export(tmp_path: Path, name: str) -> None:
-    run = a_run(tmp_path, versions=nested(930))
-    add_trial(run, a_result())
-    line = {"number": 9, "origin": "agent", "action": {"type": "execute"}, "processes": [nested(930)]}
-    append_line(run.path / "trials/mean/1.0/trajectory.jsonl", line)
-    _, trials = export_run(run.path, name, tmp_path / "out")
-    assert "run.json is nested too deeply" in trials.unread
-
-
 # The command
-
-
-def test_runs_are_found_as_by_other_commands_and_files_are_named_after_them(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    run = a_run(tmp_path / ".super")
-    add_trial(run, a_result())
-    with chdir(tmp_path):
-        for name, form in ((), ("csv",)), ((run.path.name,), ("atif",)), ((str(run.path),), ("inspect",)):
-            assert main(["export", *name, "--format", *form]) == 0
-        assert main(["export", "other", "--format=csv"]) == 1
-    assert set(export.FORMATS) == FORMATS.keys()
-    assert sorted(path.name for path in tmp_path.glob("2026*")) == [
-        f"{run.path.name}{suffix}" for suffix in (".atif", ".csv", ".eval")
-    ]
-    assert "there is no run other" in capsys.readouterr().err
 
 
 def test_only_files_of_the_same_kind_are_replaced(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -12,7 +12,6 @@ from pytest_super.metrics.landmarks import LANDMARKS
 from pytest_super.metrics.matching.landmark_matcher import LandmarkMatcher
 from pytest_super.metrics.matching.patterns import required_literals
 from pytest_super.metrics.matching.plain_text import PlainText, plain
-from pytest_super.tasks.fields import written_out
 from pytest_super.tasks.task import Task
 
 # Takes exponential time in any engine that backtracks.
@@ -166,20 +165,6 @@ def test_the_texts_that_every_match_holds_are_seen(pattern: str, literals: list[
     assert required_literals(pattern) == literals
 
 
-@pytest.mark.parametrize(
-    ("pattern", "length"),
-    [
-        ("ab{3}(?:c|d{2,9}){4}", 1 + 3 + 4 * (2 + 2 + 2)),
-        ("(?=a){3}{}", 9 + 1),
-        ("((a{2,}){3}?[(]{4,}){,5}", 6 + 4 + 1 + 1),
-        (r"(a)(?:\(\1{2}(?#[(b)\x28){3}", 1 + 3 * 6),
-        ("(?x) (?: a {3} # ()\n) {2}", 25 * 6),
-    ],
-)
-def test_repetitions_are_written_out_by_their_least_counts(pattern: str, length: int) -> None:
-    assert written_out(pattern) == length
-
-
 ESCAPES = ["\x1b[31;1m", "\x1b[K", "\x1b[?25l", "\x1b]0;ab\x07", "\x1b]8;;a\x1b\\", "\x1b(B", "\x1bM"]
 CHARACTERS = ["\r\r\n", "\r\n", "\r", "\n", " ", "a", "b", "ab", "ba", "é", "\x00", "\ud800", "😀"]
 TOKENS = st.sampled_from([*ESCAPES, *CHARACTERS])
@@ -202,13 +187,6 @@ def naive_plain(text: str) -> str:
     for escape in ESCAPES:
         text = text.replace(escape, "")
     return re.sub("\r+\n?|\n", " ", text)
-
-
-@given(text=TEXTS, cuts=CUTS)
-def test_a_short_output_is_searched_as_a_whole(text: str, cuts: list[int]) -> None:
-    patterns = PATTERNS + LONG_PATTERNS
-    expected = [re.search(pattern, naive_plain(text)) is not None for pattern in patterns]
-    assert hits(patterns, *cut(text, cuts)) == expected
 
 
 @given(text=TEXTS, cuts=CUTS)

@@ -2,7 +2,7 @@
 
 import os
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
@@ -12,20 +12,16 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from pytest_super.authoring.generate import command
 from pytest_super.cli import main
 from pytest_super.kernel.providers.docker import image
-from pytest_super.model.completion import Completion, FilteredError
 from pytest_super.report import live
 from pytest_super.report.live import (
     LOG,
-    MOST_ACTIVITIES,
     TERMINAL,
     LiveDisplay,
     Progress,
     Style,
     activity_lines,
-    fitted,
 )
 from pytest_super.store.activity import Activity, Doing
 from pytest_super.testing import FakeClock
@@ -68,13 +64,6 @@ def test_a_trial_shows_its_step_its_repeats_and_what_its_model_waits_for() -> No
     assert str(replace(stuck, repeats=9)) == "step 12, model"
 
 
-def test_those_that_last_longest_are_shown() -> None:
-    doings = {f"t{number}": replace(LIMITED, since=float(-number)) for number in range(6)}
-    lines = activity_lines(doings, 0.0, 79)
-    assert [line.split()[0] for line in lines] == ["t5", "t4", "t3", "t2"]
-    assert len(lines) == MOST_ACTIVITIES
-
-
 @example("", "", "\t", 0.0, 80)
 @given(TEXT, TEXT, TEXT, st.floats(-1e6, 1e6), st.integers(21, 200))
 def test_no_text_controls_the_terminal_or_is_wider(
@@ -85,13 +74,6 @@ def test_no_text_controls_the_terminal_or_is_wider(
     assert len(line) <= width
     assert line.replace("…", "").isascii()
     assert line.isprintable()
-
-
-def test_a_long_name_loses_its_end_and_the_reason_stays_whole() -> None:
-    [line] = activity_lines({"a" * 100: LIMITED}, 1.0, 79)
-    assert line.endswith("aaa…  1 s  step 12, model: 429, waits 20 s, try 3 of 8")
-    assert len(line) == 79
-    assert fitted("x" * 79, 79) == "x" * 79
 
 
 # The activity
@@ -252,25 +234,3 @@ def test_a_build_of_an_image_shows_its_step(errors: Terminal, monkeypatch: pytes
     monkeypatch.setattr(image, "connect", Engine)
     assert run(errors, "image", "build") == 0
     assert "building the image" in errors.written
-
-
-def test_a_generation_shows_what_its_questions_wait_for(
-    errors: Terminal, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    class Model:
-        def __init__(self, *_: Any, waits_for: Callable[[str], None], **_named: Any) -> None:
-            self.waits_for = waits_for
-
-        def complete(self, *_: Any, **_named: Any) -> Completion:
-            self.waits_for("429, waits 20 s, try 3 of 8")
-            errors.wait_for("code  0 s  model: 429, waits 20 s, try 3 of 8")
-            raise FilteredError("no")
-
-    monkeypatch.setattr(command, "GatewayModel", Model)
-    monkeypatch.chdir(tmp_path)
-    code = tmp_path / "auto" / "code"
-    code.mkdir(parents=True)
-    for name in ("README.md", "train.py"):
-        (code / name).write_text("python train.py")
-    assert run(errors, "generate", "./auto/code", "--model=m", "--output=auto") == 0
-    assert "0/1 repositories, 0 kept" in errors.written

@@ -181,38 +181,6 @@ def test_an_error_is_told_at_its_place_without_what_only_follows_from_it(
     assert error.startswith(f"t.task.yaml:{message}")
 
 
-FIELDS = {
-    "id": ("a", "a/b"),
-    "set": ("expert", "nonsense"),
-    "category": ("data", "A B"),
-    "query": ("do it", " "),
-    "answer": ([], None),
-    "tolerance": (0.1, -1),
-    "landmarks": (["ok"], ["ok", "("]),
-    "entrypoint": ({"path": "a.py"}, {"path": "/a.py"}),
-    "pre_execute": (["1"], [{"cell": 1}]),
-    "solution": ({"cells": ["1"]}, {"cells": ["1"], "answer_cell": 2}),
-    "repository": (None, {"path": "gone"}),
-    "limits": ({"cell": 1}, {"cell": 0}),
-    "sandbox": ({"pids": 5}, {"pids": "5"}),
-}
-
-
-@given(st.sets(st.sampled_from(sorted(FIELDS))))
-def test_each_wrong_field_is_told_once_whatever_else_is_wrong(
-    tmp_path_factory: pytest.TempPathFactory, wrong: set[str]
-) -> None:
-    path = tmp_path_factory.mktemp("wrong") / "t.task.yaml"
-    lines = [f'"{name}": {json.dumps(values[name in wrong])}' for name, values in FIELDS.items()]
-    path.write_text("{\n" + ",\n".join(lines) + "\n}\n")
-    try:
-        load_tasks(path, shown="t")
-        told = []
-    except TaskFileError as error:
-        told = [int(line.split(":")[1]) for line in str(error).splitlines()]
-    assert told == [number for number, name in enumerate(FIELDS, start=2) if name in wrong]
-
-
 @pytest.mark.parametrize(
     "written", ["!!bool yes", "!!str [a]", "!!binary aGk=", "!!python/object/apply:os.system [x]", "!foo [x]"]
 )

@@ -1,10 +1,7 @@
 """Masking functions: which text goes, which stays, and what is refused."""
 
 import ast
-import gc
 import inspect
-import time
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -386,23 +383,3 @@ def test_the_command_changes_a_folder_only_if_it_is_told_to(
         assert not (tmp_path / "new").exists()
     assert main([*command, "--in-place"]) == 0
     assert b"NotImplementedError" in (repository / "src/a.py").read_bytes()
-
-
-def test_two_threads_mask_at_once() -> None:
-    text = "".join(f"def f{n}(x):\n    return [(x + {n}) * -x for y in (x, {{x: [y]}})]\n" for n in range(60))
-    # A pause in each collection of garbage makes Python run the other thread in the middle of parsing.
-    threshold = gc.get_threshold()
-
-    def pause(_phase: str, _info: dict[str, int]) -> None:
-        time.sleep(0.0005)
-
-    gc.callbacks.append(pause)
-    gc.set_threshold(200)
-    try:
-        with ThreadPoolExecutor(2) as pool:
-            sources = pool.map(lambda _: PythonSource.read("a.py", text.encode()), range(20))
-            files = list(pool.map(lambda source: mask_file(source, ["f1"]).data, sources))
-    finally:
-        gc.set_threshold(*threshold)
-        gc.callbacks.remove(pause)
-    assert len(set(files)) == 1

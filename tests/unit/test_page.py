@@ -1,6 +1,5 @@
 """The page of a run: its figures and charts, what is told of damaged files, and that every text is inert."""
 
-import errno
 import json
 import re
 import subprocess
@@ -16,13 +15,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pytest_super.errors import InfrastructureError
 from pytest_super.gate.statistics.mean import TaskMean, general_mean
 from pytest_super.model.protocols.canonical import parts_of
 from pytest_super.model.protocols.common import COMMON
 from pytest_super.model.recorded import RecordedTrial
 from pytest_super.report.notebook import write_notebook
-from pytest_super.report.page.charts import axis, cost_against_headline
+from pytest_super.report.page.charts import axis
 from pytest_super.report.page.conversation import conversation_of
 from pytest_super.report.page.figures import figures_of
 from pytest_super.report.page.pair import pair_of
@@ -32,11 +30,10 @@ from pytest_super.report.page.render import (
     run_page,
     runs_page,
     trial_body,
-    write_page,
 )
 from pytest_super.report.page.server import Pages
-from pytest_super.report.page.stored import ShownTrial, read_run
-from pytest_super.report.page.texts import Text, level_of, text_of
+from pytest_super.report.page.stored import read_run
+from pytest_super.report.page.texts import Text, text_of
 from pytest_super.report.page.trial import ShownDetail, detail_of
 from pytest_super.store.answers import FACTS, FILE
 from pytest_super.store.results import RUNNING, TrialResult, folder_name
@@ -44,7 +41,6 @@ from pytest_super.store.run_folder import RunFolder
 from pytest_super.store.trajectory import Step
 from pytest_super.store.trial_folder import TrialFolder
 from pytest_super.store.verdict import write_verdict
-from pytest_super.store.why import Why, write_why
 from pytest_super.tasks.task import Task
 from tests.stored import a_result, a_run, a_step, add_trial, append_line
 
@@ -99,16 +95,6 @@ def test_the_table_has_the_terminals_means_with_intervals() -> None:
     assert found.rows[-1].figures[1].bounds == (expected.low, expected.high)
     assert [level.name for level in found.levels] == ["masked data", "masked goal", "masked all"]
     assert found.levels[0].value == pytest.approx(2 / 3)
-
-
-def test_a_metric_of_a_project_has_a_column_and_without_a_range_no_interval() -> None:
-    result = a_result(metrics={"accuracy": 1.0, "kilowatts": 40.0}, applicable=["accuracy", "kilowatts"])
-    found = figures_of([result, replace(result, id="other")])
-    assert found.heads[-1] == "kilowatts"
-    assert (found.rows[0].figures[-1].text, found.rows[0].figures[-1].bounds) == ("40.000", None)
-    # Of one task there is no interval at all.
-    [row] = figures_of([result, a_result(epoch=2, accuracy=0.0)]).rows
-    assert [one.bounds for one in row.figures] == [None] * len(row.figures)
 
 
 @pytest.mark.parametrize(("limit", "is_invalid"), [(0.5, False), (0.4, True), ("x", True)])
@@ -172,25 +158,6 @@ def test_an_axis_begins_at_0_and_ends_behind_the_largest_value_after_few_ticks(l
     assert top <= 2.01 * largest
 
 
-def shown(result: TrialResult) -> ShownTrial:
-    return ShownTrial(result=result, why="")
-
-
-def test_points_at_one_place_are_one_mark_that_counts_them() -> None:
-    chart = cost_against_headline(
-        [shown(a_result("a")), shown(a_result("b")), shown(a_result("c", accuracy=0.0))], "accuracy"
-    )
-    assert chart is not None
-    assert sorted(point.title for point in chart.points) == [
-        "a: 0.02, 1, solved; and 1 more here", "c: 0.02, 0, missed",
-    ]  # fmt: skip
-    assert (chart.x_label, chart.y_label) == ("cost in US dollars", "accuracy")
-    unpriced = cost_against_headline([shown(a_result(cost_usd=None))], "accuracy")
-    assert unpriced is not None
-    assert unpriced.x_label == "tokens"
-    assert cost_against_headline([shown(a_result(cost_usd=None, prompt_tokens=0))], "accuracy") is None
-
-
 # Texts
 
 
@@ -220,14 +187,6 @@ def test_a_text_that_is_cut_takes_no_more_than_it_may(text: str, most: int) -> N
     kept = whole(found).replace(f"\n[… {found.omitted:,} characters are left out here …]\n", "")
     assert len(kept) <= most
     assert len(kept) + found.omitted == len(text)
-
-
-@given(st.lists(st.integers(0, 1000), max_size=20), st.integers(0, 5000))
-def test_texts_share_a_budget_and_the_long_ones_are_cut_to_one_length(sizes: list[int], budget: int) -> None:
-    level = level_of(["x" * size for size in sizes], budget)
-    taken = sum(min(size, level) for size in sizes)
-    assert taken <= budget
-    assert level >= max(sizes, default=0) or taken > budget - len(sizes)
 
 
 def test_a_landmark_is_marked_where_its_pattern_matches_also_across_lines() -> None:
@@ -288,23 +247,6 @@ def test_a_trial_begins_with_the_question_what_was_expected_and_why_it_was_misse
     assert places == sorted(places)
 
 
-def test_a_long_question_is_folded_and_the_lost_step_is_linked(tmp_path: Path) -> None:
-    run = a_run(tmp_path)
-    files = {f"data/{'deep/' * 10}{name}.csv": "1 byte" for name in "abcd"}
-    result = a_result(accuracy=0.0, cause="wrong value")
-    folder = add_trial(run, result, [a_step(content="1"), a_step(2, content="2", files=files)])
-    query = "Report the mean.\n" * 100
-    task = Task.model_validate({"id": "mean", "set": "expert", "query": query, "answer": 3})
-    write_notebook(folder, task, result, [])
-    write_why(folder, Why(["mean  lost at step 2 of 2", "step 2 was execute: 2"], 2))
-    view = detail_of(read_run(run.path).trials[0], run.path, 100_000)
-    page = page_of(view)
-    assert page.count("Report the mean.") == 100
-    assert page.index("Report the mean.\n</pre>") < 1000
-    assert page.index("more characters</summary>") < page.index('<a href="#s-2">Go to step 2</a>')
-    assert view.steps[1].notes == [f"changed files: {', '.join(files)}"]
-
-
 def test_a_graded_trial_shows_the_values_that_were_expected(tmp_path: Path) -> None:
     value = {"name": "loss", "score": 0.0, "found": "2", "expected": "3", "why": ""}
     view = viewed(tmp_path, a_result(accuracy=0.0, graded=[value], unseen=["processes"]))
@@ -334,17 +276,6 @@ def test_a_call_shows_its_arguments_as_texts_and_the_time_since_the_step_before(
     sources = {cell["id"]: cell["source"] for cell in cells}
     assert sources["action-2"] == 'shell\ncommand:\ncd a\nls "b"\nlimit: 3'
     assert "2.5 s after the step before" in sources["step-2"]
-
-
-def test_signs_are_flagged_and_an_older_run_has_none(tmp_path: Path) -> None:
-    sign = {"kind": "changed script", "step": 2, "evidence": "a.py differs", "is_suspect": False}
-    run = a_run(tmp_path)
-    add_trial(run, a_result(integrity=[sign, {**sign, "step": None, "kind": "x" * 999}]))
-    add_trial(run, a_result("older"))
-    flags = {one.result.id: detail_of(one, run.path, 100_000).flags for one in read_run(run.path).trials}
-    assert flags["older"] == []
-    assert flags["mean"][0] == "changed script, step 2: a.py differs"
-    assert len(flags["mean"][1]) < 200
 
 
 def test_outputs_that_a_browser_would_render_are_text_and_pictures_are_only_named(tmp_path: Path) -> None:
@@ -388,17 +319,6 @@ def test_of_many_trials_the_unsolved_ones_have_details_and_the_rest_is_told(
     assert "<h3>t3</h3>" not in page
 
 
-def test_a_full_disk_is_told_with_the_option_that_names_the_page(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def refuse(*_: object) -> None:
-        raise OSError(errno.ENOSPC, "No space left on device")
-
-    monkeypatch.setattr("pytest_super.report.page.render.write_atomically", refuse)
-    with pytest.raises(InfrastructureError, match=r"page\.html: No space .* by --super-html$"):
-        write_page(tmp_path / "page.html", a_run(tmp_path).path)
-
-
 # The conversation with the model
 
 
@@ -433,18 +353,6 @@ def test_a_conversation_shows_each_part_of_a_request_once(tmp_path: Path) -> Non
         [("message 3 (assistant)", "to first"), ("message 4 (user)", "then"), ("answer", "to then")],
         [("no answer", "code: timeout\nmessage: no answer")],
     ]  # fmt: skip
-
-
-def test_a_conversation_is_cut_to_what_a_page_can_have(tmp_path: Path) -> None:
-    run = a_run(tmp_path)
-    result = a_result()
-    add_trial(run, result)
-    talk(run, result, *("<" * 9000 for _ in range(9)))
-    calls, _ = conversation_of(run.path, read_run(run.path).trials[0], 20_000)
-    texts = [text for call in calls for _, text in call.texts]
-    # The marks come on top.
-    assert sum(len(whole(text)) for text in texts) < 20_000 + 60 * len(texts)
-    assert any(text.omitted for text in texts)
 
 
 def test_a_conversation_that_cannot_be_read_is_told(tmp_path: Path) -> None:
@@ -543,17 +451,6 @@ def test_results_with_any_value_in_a_field_raise_nothing(tmp_path: Path, value: 
         data = {**a_result(f"t{number}", category=field.name).to_data(), field.name: value}
         append_line(run.path / "results.jsonl", data)
     assert "<main" in one_file(read_run(run.path), "run")
-
-
-def test_a_result_of_no_trial_is_not_shown(tmp_path: Path) -> None:
-    run = a_run(tmp_path)
-    for wrong in ({"epoch": 0}, {"rerun": -1}, {"weight": 0.0}):
-        append_line(run.path / "results.jsonl", a_result(**wrong).to_data())
-    shown = read_run(run.path)
-    assert shown.trials == []
-    assert [line.partition(" cannot be read: ")[0] for line in shown.unread] == [
-        f"line {number} of results.jsonl" for number in (1, 2, 3)
-    ]
 
 
 DAMAGED = [
@@ -699,26 +596,6 @@ def test_of_two_runs_tasks_that_flipped_come_first(tmp_path: Path) -> None:
     assert [one.is_red for one in found.tasks] == [False] * 4
     page = runs_page(runs, found, [{"a": "/0/trials/a/1.0"}, {}], version="v")
     assert '<td data-head="baseline"><a href="/0/trials/a/1.0">1.000</a></td>' in page
-
-
-def test_only_what_has_regressed_is_red_on_the_page_of_two_runs(tmp_path: Path) -> None:
-    runs = []
-    for name, value in (("before", 1.0), ("after", 0.0)):
-        run = a_run(tmp_path, name)
-        for number in range(40):
-            result = a_result(f"t{number}", accuracy=value, set="masked" if number else "expert")
-            add_trial(run, result)
-        runs.append(read_run(run.path))
-    found = pair_of(*runs)
-    assert found.verdict == "regressed"
-    assert {one.set: (one.flip, one.is_red) for one in found.tasks} == {
-        "masked": ("lost", True), "expert": ("lost", False),
-    }  # fmt: skip
-    page = runs_page(runs, found, [{}, {}], version="v")
-    places = [page.index(part) for part in ('<b class="red">regressed</b>', "REGRESSED", "<h2>Tasks</h2>")]
-    assert places == sorted(places)
-    assert page.count('class="red"') == 40
-    assert runs_page(runs, pair_of(runs[1], runs[0]), [{}, {}], version="v").count('class="red"') == 0
 
 
 def test_without_scipy_pages_are_made_and_two_runs_say_what_they_lack(tmp_path: Path) -> None:

@@ -25,9 +25,7 @@ EDIT = "a.py\n<<<BEFORE_EDIT>>>\nx = 1\n<<<AFTER_EDIT>>>\nx = 2"
     [
         pytest.param("Thought: look\nAction: execute\n<content>\n!ls\n</content>", id="plain"),
         pytest.param("Thought: look\nAction:\nexecute\n<content>\n!ls\n</content>", id="type below"),
-        pytest.param("Thought: look\nAction: Execute\n<content>\n!ls\n</content>", id="capital"),
         pytest.param("**Thought**: look\n**Action**: execute\n<content>\n!ls\n</content>", id="bold names"),
-        pytest.param("thought: look\naction: execute\n<content>\n!ls\n</content>", id="small letters"),
         pytest.param("Thought: look Action: execute\n<content>\n!ls\n</content>", id="one line"),
         pytest.param("look\nAction: execute\n<content>\n!ls\n</content>", id="no label"),
         pytest.param(
@@ -40,7 +38,6 @@ EDIT = "a.py\n<<<BEFORE_EDIT>>>\nx = 1\n<<<AFTER_EDIT>>>\nx = 2"
         pytest.param("Thought: look\r\nAction: execute\r\n<content>\r\n!ls\r\n</content>\r\n", id="CRLF"),
         pytest.param("Thought: look\nAction: execute\n```\n!ls\n```", id="fence instead of tags"),
         pytest.param("Thought: look\nAction: execute\n```python\n!ls\n```\n", id="fence with a language"),
-        pytest.param("Thought: look\nAction: execute\n```bash\n!ls\n```\n", id="fence of a shell"),
         pytest.param(
             "Thought: look\nAction: execute\n```\n!ls\n```\nThis lists all.", id="words after the fence"
         ),
@@ -69,8 +66,6 @@ def test_a_thought_has_the_text_before_its_label_and_can_be_missing(before: str,
     [
         "Action: I will list the files.",
         "I could submit.\nAction: submit would end it, so I look first.",
-        "The next action: execute",
-        "My Action: interrupt\nwould be too early.",
     ],
 )
 def test_actions_that_the_thought_speaks_of_are_not_taken(thought: str) -> None:
@@ -86,7 +81,6 @@ def test_actions_that_the_thought_speaks_of_are_not_taken(thought: str) -> None:
         'open("a.xml", "w").write("<content>text</content>")',
         '!grep -c "</content>" a.xml',
         "x = 1\n\n",
-        "\n\n    indented()",
         "!printf 'a\\r\\n'\r\nsecond",
         "```\nonly begun",
         "a\n```\nb\n```\nc",
@@ -144,7 +138,6 @@ def test_to_continue_can_only_mean_to_wait(word: str) -> None:
     [
         ("", "contains no action"),
         ("I am sorry, I cannot do that.", "contains no action"),
-        ("Thought: look", "contains no action"),
         ("Thought: look\nAction:", "not named"),
         ("Thought: look\nAction:\n<content>\n!ls\n</content>", "not named"),
         (
@@ -155,18 +148,15 @@ def test_to_continue_can_only_mean_to_wait(word: str) -> None:
             "Thought: look\nAction: None",
             "`None` is not an action: use one of execute, edit, submit, continue_wait, int",
         ),
-        ("Thought: look\nAction: execute !ls", "`execute !ls` is not an action"),
         ("Thought: look\nAction: execute", "content of execute is missing"),
         ("Thought: look\nAction: execute\n!ls", "content of execute is missing"),
         ("Thought: look\nAction: execute\n<content>\n</content>", "content of execute is empty"),
-        ("Thought: look\nAction: submit\n<content></content>", "content of submit is empty"),
         ("Thought: look\nAction: execute\n```\n\n```", "content of execute is empty"),
         ("Thought: look\nAction: execute\n<content>\n!rm -r data", "not closed"),
         (
             render_response("look", LS).removesuffix("\n</content>") + "\n" + render_response("so", LS),
             "not closed",
         ),
-        ("Thought: look\nAction: execute\n<content>\nprint('a')\n", "not closed"),
         (
             render_response("so", Action(type="execute", content="<a>\n<content>\nb\n</content>\n</a>")),
             "not closed",
@@ -267,7 +257,6 @@ def test_a_hostile_answer_is_read_in_linear_time(unit: str, head: str) -> None:
         (EDIT, "a.py", "x = 1\n", "x = 2\n"),
         ("\na b's.py \n<<<BEFORE_EDIT>>>\nx\n<<<AFTER_EDIT>>>\ny", "a b's.py", "x\n", "y\n"),
         ("a\n above\n<<<BEFORE_EDIT>>>\nx\n<<<AFTER_EDIT>>>\ny", "a", " above\nx\n", " above\ny\n"),
-        ("a\n<<<BEFORE_EDIT>>> \nx\n  <<<AFTER_EDIT>>>\ny", "a", "x\n", "y\n"),
         ("a\n<<<BEFORE_EDIT>>>\n# <<<AFTER_EDIT>>>\n<<<AFTER_EDIT>>>\ny", "a", "# <<<AFTER_EDIT>>>\n", "y\n"),
     ],
 )
@@ -294,10 +283,8 @@ def test_an_edit_is_read_as_it_was_written(path: str, before: list[str], after: 
     [
         ("a.py\n<<<BEFORE_EDIT>>>\nx = 1", "lacks a part"),
         ("a.py\n<<<BEFORE_EDIT>>>\nx = 1\n<<<AFTER", "lacks a part"),
-        ("a.py\n<<<AFTER_EDIT>>>\nx = 1", "lacks a part"),
         ("a.py\n<<<AFTER_EDIT>>>\nx\n<<<BEFORE_EDIT>>>\ny", "lacks a part"),
         ("<<<BEFORE_EDIT>>>\nx\n<<<AFTER_EDIT>>>\ny", "lacks a part"),
-        (" \n<<<BEFORE_EDIT>>>\nx\n<<<AFTER_EDIT>>>\ny", "lacks a part"),
         ("a.py", "lacks a part"),
         ("", "lacks a part"),
         (f"{EDIT}\n<<<BEFORE_EDIT>>>\ny = 1\n<<<AFTER_EDIT>>>\ny = 2", "one by one"),

@@ -290,7 +290,7 @@ def test_a_published_run_of_the_entrypoint_counts_in_any_folder_since_its_own_is
     assert told.rows["t"]["script_executed"] == {"published": 1.0, "reference": 1.0, "paper": 1.0}
 
 
-def test_a_published_run_that_cannot_be_one_of_the_entrypoint_or_fails_does_not_count_by_a_printed_rule(
+def test_a_published_run_that_cannot_be_one_of_the_entrypoint_or_fails_does_not_count(
     bench: Bench,
 ) -> None:
     new = ran(3, "create mine/train.py", "File 'mine/train.py' created.\n", "create")
@@ -361,38 +361,6 @@ def test_why_accuracies_differ(
     figures = told.rows["t"]["accuracy"]
     assert (figures["reference"], figures["paper"]) == (reference, paper)
     assert told.reasons["accuracy"].startswith(why)
-
-
-WAIT = Action(type="continue_wait")
-RUN = "!python train.py"
-
-
-@pytest.mark.parametrize(
-    ("metric", "steps", "figures"),
-    [
-        ("landmarks", [cell("1", "done", origin="pre_execute")], (1.0, 0.0)),
-        ("landmarks", [cell("1", "done", observation="")], (0.0, 1.0)),
-        (
-            "landmarks",
-            [cell("1", "do", outcome="timed_out"), replace(cell("", "ne"), action=WAIT)],
-            (0.0, 1.0),
-        ),
-        ("script_executed", [cell(RUN, origin="pre_execute")], (1.0, 0.0)),
-        ("script_executed", [cell(RUN, "", observation="no Traceback")], (0.0, 1.0)),
-        ("script_executed", [replace(cell("", seconds=12.0), action=Action(type="command"))], (None, 0.0)),
-    ],
-)
-def test_why_steps_are_scored_differently(
-    bench: Bench, metric: str, steps: list[Step], figures: tuple[float | None, float]
-) -> None:
-    bench.task(answer="right", landmarks=["done"], entrypoint={"path": "train.py", "min_seconds": 15})
-    stored: dict[str, Any] = {"accuracy": 1.0, "landmarks": 0.0, "script_executed": 0.0, metric: figures[1]}
-    told = bench.rescore(bench.ours(*steps, submit("right"), **stored))
-    found = told.rows["t"][metric]
-    assert (found["reference"], found["paper"]) == figures
-    why = {"landmarks": "everything that the agent was shown", "script_executed": "the script's name"}
-    assert told.reasons.keys() == {metric}
-    assert why[metric] in told.reasons[metric]
 
 
 def test_a_landmark_that_was_seen_in_output_that_is_not_stored_stays_hit(bench: Bench) -> None:

@@ -42,9 +42,7 @@ def score(
     [
         "!python train.py",
         "!/usr/bin/python3 -W ignore -X utf8 train.py",
-        "!python -uW ignore ./train.py",
         "!cd repo && python train.py",
-        "!cd -; python train.py",
         "!(cd repo; python train.py)",
         "!CUDA_VISIBLE_DEVICES= HF_HOME='/tmp/a b' python train.py",
         "!timeout -k 5 300 python train.py",
@@ -52,19 +50,15 @@ def score(
         "!torchrun --nproc_per_node 2 train.py",
         "!python -m torch.distributed.launch --nproc_per_node=2 train.py",
         "!python -m cProfile -o prof train.py",
-        "!echo y | python train.py",
         "!pip install x && python train.py",
-        "!pip install git+https://example.org/x#egg=x && python train.py",
         "!python train.py \\\n  --epochs 1",
         "!for i in 1 2; do python train.py --seed $i; done",
-        "!if true; then python train.py; fi",
         "!bash -c 'python train.py'",
         "!eval python train.py",
         "import sys\n!{sys.executable} train.py",
         "!$PYTHON train.py",
         "!python train.py & wait",
         "!python -m train",
-        "!torchrun --nproc_per_node 2 -m train",
         "!eval eval eval eval eval python train.py",
         "!chmod +x train.py; ./train.py",
         "!python $HOME/repo/train.py",
@@ -72,11 +66,8 @@ def score(
         "for seed in range(2):\n    !python train.py --seed {seed}",
         "%run train.py --epochs 1",
         "%run -i -m train --epochs 1",
-        "%run -p -s cumulative train.py",
         "run train.py",
         "%%time\n%run train.py",
-        "%sx python train.py",
-        "%%bash\nset -e\n# don't stop\ncd repo\npython train.py",
         "%%bash\ncat > config <<EOF\npython nothing.py 'x\nEOF\npython train.py",
         "%%sh\nsh -ex train.py || python train.py",
         "import subprocess\nsubprocess.run(['python', 'train.py'], check=True)",
@@ -85,12 +76,8 @@ def score(
         "import subprocess\np = subprocess.Popen(['python', 'train.py'])\np.wait()",
         "import os\nos.system('python train.py')",
         "def go():\n    import os\n    os.system('python train.py')\ngo()",
-        "import os\nos.system('python train.py --lr ' + lr)",
         "import os, sys\nos.system(f'{sys.executable} train.py --lr {lr}')",
-        "import subprocess\nsubprocess.run(['python', 'train.py'] + options)",
         "import runpy\nrunpy.run_path('train.py')",
-        "import runpy\nrunpy.run_module('train')",
-        "digits = '\\d'\n!python train.py",
         "exec(open('train.py').read())",
     ],
 )
@@ -104,12 +91,10 @@ def test_a_run_of_the_entrypoint_counts(cell: str) -> None:
         ("!Rscript train.R 3", "train.R", 1.0),
         ("!cd repo && nohup perl5.36 -w train.pl > log", "train.pl", 1.0),
         ("import subprocess\nsubprocess.run(['node', '--trace-warnings', 'train.mjs'])", "train.mjs", 1.0),
-        ("!julia --project=. -t 4 train.jl", "train.jl", 1.0),
         ("!./train", "train", 1.0),
         ("!perl -e 'sleep 9' train.pl", "train.pl", 0.0),
         ("!perl train.pl --help", "train.pl", 0.0),
         ("!node train.R", "train.R", 0.0),
-        ("!perl other.pl train.pl", "train.pl", 0.0),
     ],
 )
 def test_a_run_by_the_interpreter_of_its_language_counts(cell: str, path: str, executed: float) -> None:
@@ -121,9 +106,7 @@ def test_a_run_by_the_interpreter_of_its_language_counts(cell: str, path: str, e
     [
         "!cat train.py; sleep 11",
         "!python my_train.py",
-        "!python train.pyc",
         "# python train.py\n!sleep 11",
-        "!sleep 11 # python train.py",
         "!echo python train.py; sleep 11",
         '!echo "$(date) && python train.py"; sleep 11',
         "!python -c 'import train'",
@@ -131,7 +114,6 @@ def test_a_run_by_the_interpreter_of_its_language_counts(cell: str, path: str, e
         "!bash other.sh train.py",
         "!python other.py train.py",
         "!python train.py --help",
-        "!python -m train --help",
         "!eval eval eval eval eval eval python train.py",
         "script = 'train.py'\n!python {script}",
         "!python train.py &",
@@ -140,18 +122,15 @@ def test_a_run_by_the_interpreter_of_its_language_counts(cell: str, path: str, e
         "%%writefile train.py\nimport os",
         "%%bash --bg\npython train.py",
         "%%bash\ncat > run.sh <<'EOF'\npython train.py\nEOF\nsleep 20",
-        "%run -i other.py train.py",
         "import subprocess\nsubprocess.run(['cat', 'train.py'])",
         "import subprocess\nsubprocess.Popen(['python', 'train.py'])",
         "import os\nos.system(chosen('python train.py', 'other'))",
-        "import subprocess\nsubprocess.run(chosen('python train.py'))",
         "import subprocess\nsubprocess.run(options + ['python', 'train.py'])",
         "def go():\n    import os\n    os.system('python train.py')",
         "print('!python train.py')",
         "python train.py",
         "",
         "!",
-        "!'unclosed python train.py",
     ],
 )
 def test_what_only_mentions_the_entrypoint_does_not_count(cell: str) -> None:
@@ -162,20 +141,16 @@ def test_what_only_mentions_the_entrypoint_does_not_count(cell: str) -> None:
     ("cell", "path"),
     [
         ("!bash run.sh", "run.sh"),
-        ("!cd scripts; bash run.sh", "scripts/run.sh"),
         ("%%bash\nsource run.sh", "run.sh"),
-        ("!. ./run.sh", "run.sh"),
         ("!bash --norc +x run.sh", "run.sh"),
         ("!./bin/train --x", "bin/train"),
         ("!python -m pkg.mod", "pkg/mod.py"),
         ("!PYTHONPATH=src python -m pkg.mod", "src/pkg/mod.py"),
         ("!python -m pkg", "pkg/__main__.py"),
         ("!cd repo/src && python train.py", "src/train.py"),
-        ("!(cd src; python train.py)", "src/train.py"),
         ("!python /content/repo/src/train.py", "src/train.py"),
         ("!jupyter nbconvert --to notebook --execute demo.ipynb", "demo.ipynb"),
         ("!papermill demo.ipynb out.ipynb -p x 1", "demo.ipynb"),
-        ("!python -m jupyter nbconvert --execute demo.ipynb", "demo.ipynb"),
         ("%run demo.ipynb", "demo.ipynb"),
         ("import subprocess\nsubprocess.run(['python', 'train.py'], cwd='src')", "src/train.py"),
         ("import subprocess\nsubprocess.run(['python', 'train.py'], cwd=somewhere)", "src/train.py"),
@@ -189,12 +164,10 @@ def test_entrypoints_of_every_kind_are_known(cell: str, path: str) -> None:
     ("cell", "path"),
     [
         ("!python eval/train.py", "src/train.py"),
-        ("!cd eval; python train.py", "src/train.py"),
         ("!python -m eval.train", "src/train.py"),
         ("!(cd src); python train.py", "src/train.py"),
         ("!cd src; cd -; python train.py", "src/train.py"),
         ("!jupyter nbconvert --to html demo.ipynb", "demo.ipynb"),
-        ("!python -m pip install pyrunner", "run.py"),
     ],
 )
 def test_another_file_of_the_same_name_does_not_count(cell: str, path: str) -> None:
@@ -218,11 +191,6 @@ def test_the_folder_that_earlier_cells_went_to_is_known() -> None:
     assert score("%cd repo/eval", "!python train.py", path="src/train.py") == 0.0
     assert score("%cd repo/src", "%cd ../eval", "!python train.py", path="src/train.py") == 0.0
     assert score("!cd repo/src", "!python train.py", path="src/train.py") == 0.0
-
-
-def test_a_folder_that_could_not_be_entered_leaves_the_place_unknown() -> None:
-    failed = step("%cd repo/eval", output="[Errno 2] No such file or directory: 'repo/eval'")
-    assert script_executed([failed, step("!python train.py")], Entrypoint(path="src/train.py")) == 1.0
 
 
 def test_where_pre_executed_cells_lead_is_known_but_what_they_run_is_not_credited() -> None:
@@ -254,9 +222,7 @@ def test_only_a_cell_that_ended_well_counts(outcome: str) -> None:
         "/usr/bin/python3: No module named train\n",
         "/bin/bash: line 1: python: command not found\n",
         "/bin/bash: line 1: ./train.py: Permission denied\n",
-        "timeout: failed to run command \u2018./train.py\u2019: Permission denied\n",
         "Killed\n",
-        "/bin/bash: line 1:   123 Segmentation fault      (core dumped) python train.py\n",
         "CompletedProcess(args=['python', 'train.py'], returncode=1, stdout=b'')\n",
     ],
 )  # fmt: skip
@@ -267,9 +233,7 @@ def test_a_run_whose_output_tells_of_a_failure_does_not_count(output: str) -> No
 @pytest.mark.parametrize(
     "output",
     [
-        "10 examples were Killed by the filter\n",
         "/bin/bash: line 1: module: command not found\nepoch 1\n",
-        "WARNING train.py: config.yaml not found, using defaults\n",
         "data: No such file or directory, downloading\n",
         "CompletedProcess(args=['python', 'train.py'], returncode=0)\n",
     ],
@@ -282,16 +246,6 @@ def test_a_longer_line_than_a_shell_s_message_is_the_script_s_own() -> None:
     message = "train.py: error: ".ljust(1000, "x")
     assert score("!python train.py", output=message) == 0.0
     assert score("!python train.py", output=f"{message}x") == 1.0
-
-
-def test_a_shell_script_that_is_not_there_or_breaks_does_not_count() -> None:
-    for output in (
-        "bash: run.sh: No such file or directory\n",
-        "sh: 0: cannot open run.sh: No such file\n",
-        "run.sh: line 3: syntax error near unexpected token `fi'\n",
-        "run.sh: line 2: python: command not found\n",
-    ):
-        assert score("!bash run.sh; sleep 11", path="run.sh", output=output) == 0.0
 
 
 def test_the_traceback_of_a_cell_is_seen_in_its_outputs_or_its_observation() -> None:
@@ -377,12 +331,6 @@ def test_a_cell_of_more_than_50_000_characters_is_read_as_running_nothing() -> N
     score("0;" * 2**20 + end)
     assert tracemalloc.get_traced_memory()[1] < 16 * 2**20
     tracemalloc.stop()
-
-
-def test_a_cell_that_ipython_would_read_for_minutes_is_read_as_running_nothing() -> None:
-    lines = "a?\n" * 100
-    assert score(lines + "!python train.py") == 1.0
-    assert score(lines + "#" * 20_000 + "\n!python train.py") == 0.0
 
 
 def test_what_a_program_ran_is_not_known() -> None:

@@ -7,7 +7,6 @@ from typing import Any, cast
 
 import pytest
 
-from pytest_super.cli import main
 from pytest_super.errors import EngineError
 from pytest_super.snapshots.covered_steps import Plan, plan_of
 from pytest_super.snapshots.prefix import NotMadeError, Prefix, RestoredPrefix, SavedPrefix, prefix_of
@@ -205,19 +204,6 @@ def test_a_name_tells_all_apart_that_the_files_depend_on(tmp_path: Path) -> None
     # What the files do not depend on is not in the name.
     others = [task("!make data", "x = 1"), task("!make data", id="b", query="another", answer=2)]
     assert {name(one, tmp_path) for one in others} == {names[0]}
-
-
-def test_pruned_snapshots_are_made_again(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    folder = tmp_path / "pytest-super/snapshots"
-    replace_snapshot(make(task("!make data"), folder), "me")
-    write_record(folder / "other.json", SnapshotRecord(useless="it would spare nothing"))
-    assert main(["runs", "--prune=1", f"--dir={tmp_path}"]) == 0
-    assert capsys.readouterr().out.startswith("removed 1 snapshot\n")
-    assert [path.suffix for path in folder.iterdir()] == [".lock"]
-    assert name(task("!make data"), folder)
 
 
 def test_a_record_that_cannot_be_read_counts_as_none(tmp_path: Path) -> None:

@@ -131,20 +131,6 @@ def test_notebooks_are_read_and_edits_count_their_changed_lines(bench: Bench) ->
     assert "masked 2.0 (2) 1.0 (1) - 2.0 (2) 3.0 (3)" in bench.stats()
 
 
-def test_categories_stand_in_the_paper_s_order_with_their_share(bench: Bench) -> None:
-    for number, category in enumerate(["data", "cpu", "mine", "data", "dependencies"]):
-        solution = {"cells": ["x\n" * (number + 1)]}
-        bench.task(f"t{number}", "masked", category=category, solution=solution)
-    bench.task("e")
-    lines = bench.stats()
-    assert [line for line in lines if line.startswith("masked") and "%" in line] == [
-        "masked dependencies 1 20.0% 5.0 (5)",
-        "masked cpu 1 20.0% 2.0 (2)",
-        "masked data 2 40.0% 2.5 (2.5)",
-        "masked mine 1 20.0% 3.0 (3)",
-    ]
-
-
 def test_errors_of_task_files_are_those_of_validate(bench: Bench) -> None:
     bench.task("a")
     bench.folder.joinpath("b.task.yaml").write_text("id: b\nset: expert\nquery: 1\nanswer: 1\n")

@@ -168,42 +168,6 @@ def test_the_deviation_is_the_sample_deviation_of_the_means_of_the_epochs() -> N
     assert found.deviation("landmarks") is None
 
 
-VALUES = st.floats(0, 1)
-EPOCHS = st.integers(1, 4).flatmap(
-    lambda tasks: st.lists(st.lists(VALUES, min_size=tasks, max_size=tasks), min_size=1, max_size=5)
-)
-
-
-@given(epochs=EPOCHS, data=st.data())
-def test_the_deviation_depends_neither_on_the_order_of_trials_nor_on_the_numbers_of_epochs(
-    epochs: list[list[float]], data: st.DataObject
-) -> None:
-    trials = epoch_trials(*epochs)
-    numbers = data.draw(st.permutations(range(1, len(epochs) + 1)))
-    others = [replace(trial, epoch=numbers[trial.epoch - 1]) for trial in data.draw(st.permutations(trials))]
-    known, other = group(*trials).deviation("accuracy"), group(*others).deviation("accuracy")
-    assert (known is None) == (other is None) == (len(epochs) == 1)
-    assert known == (None if other is None else pytest.approx(other, abs=1e-12))
-
-
-def test_figures_over_epochs_are_told_with_their_deviation() -> None:
-    trials = epoch_trials([0.0, 1.0], [1.0, 1.0])
-    head, row, total, note = lines(trials)[:4]
-    assert "0.750 ± 0.354" in row
-    assert "0.750 ± 0.354" in total
-    assert len(head) == len(row) == len(total)
-    assert note == "±: sample deviation of the means of 2 epochs"
-
-
-def test_epochs_with_errors_are_said_to_differ() -> None:
-    trials = epoch_trials([0.0, 1.0], [None, 1.0], [None, None])
-    assert "±" not in "\n".join(lines(trials[:2]))
-    assert (
-        "±: sample deviation of the means of 2 epochs; not all epochs have a valid trial of every task"
-        in lines(trials)
-    )
-
-
 def test_agreement_is_with_more_than_half_of_the_landmarks_and_with_full_accuracy() -> None:
     trials = [
         result(script_executed=1.0, landmarks=0.6, accuracy=0.6),
@@ -229,7 +193,7 @@ def test_a_task_without_an_answer_is_no_miss() -> None:
     assert f"the task has no answer yet; {found}; " in line
 
 
-def test_interrupted_trials_and_those_that_did_not_begin_are_counted_at_the_end_and_are_no_errors() -> None:
+def test_interrupted_trials_and_those_that_did_not_begin_are_counted_and_no_errors() -> None:
     stopped = [
         result(id=name, stop_reason="interrupted", error="interrupted: Ctrl-C", prompt_tokens=5, folder=name)
         for name in ("b", "c")
@@ -245,25 +209,6 @@ def test_interrupted_trials_and_those_that_did_not_begin_are_counted_at_the_end_
     ]
     assert "tokens 10" in "".join(told)
     assert "accuracy with errors" not in "".join(told)
-
-
-def test_trials_that_the_runs_limit_of_cost_stopped_are_counted_apart() -> None:
-    spent = result(id="b", stop_reason="run_cost", error="the run has cost $2", folder="b")
-    told = lines([result(accuracy=1.0, solved=True), result(id="c", error="x"), spent], not_run=2)
-    assert told[1].split()[2:5] == ["2", "1.000", "1.000"]
-    assert told[-2:] == [
-        "stopped b: the run has cost $2 (b)",
-        "1 stopped by the run's limit of cost, 2 not run: the means are over 1 of 5 trials",
-    ]
-
-
-def test_every_rerun_costs_what_it_costs() -> None:
-    first = result(rerun=0, prompt_tokens=1000, cost_usd=0.5, error="died")
-    last = result(rerun=1, prompt_tokens=10, cost_usd=0.25, accuracy=1.0, solved=True)
-    text = "\n".join(lines([last], runs=[first, last]))
-    assert "tokens 1,010" in text
-    assert "cost $0.7500" in text
-    assert "1 rerun" in text
 
 
 @pytest.mark.parametrize(("repeats", "is_told"), [(9, False), (10, True)])

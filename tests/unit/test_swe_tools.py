@@ -3,7 +3,6 @@
 import os
 import re
 import warnings
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -80,16 +79,6 @@ def test_a_long_file_is_shown_by_windows_that_say_what_lies_beyond(bench: Bench)
     assert bench.shown("scroll_up") == (1, 100)
 
 
-def test_a_line_is_shown_near_the_top_of_its_window(bench: Bench) -> None:
-    bench.file("long", 250)
-    assert bench.shown("open long 120") == (105, 204)
-    assert bench.shown("goto 61") == (46, 145)
-    assert bench.shown("goto 0") == (1, 100)
-    assert bench.shown("goto 250") == (151, 250)
-    assert bench.fail("goto 251") == "Error: <line> must be less than or equal to 250"
-    assert "(45 more lines above)" in bench.do("goto(61)")
-
-
 def test_what_cannot_be_opened_is_told_and_the_open_file_stays(bench: Bench) -> None:
     bench.file("a", 3)
     bench.do("open a")
@@ -135,18 +124,6 @@ def test_a_created_file_is_open_and_has_one_empty_line(bench: Bench) -> None:
     assert (bench.folder / "a.py").read_bytes() == b"\n"
     assert bench.do("edit 1:1\nx = 1\ny = 2\nend_of_edit").startswith(f"[File: {bench.kernel.folder}/a.py (2")
     assert (bench.folder / "a.py").read_bytes() == b"x = 1\ny = 2\n"
-
-
-def test_a_file_that_exists_is_opened_instead(bench: Bench) -> None:
-    path = bench.file("a.py", "x = 1\n")
-    assert bench.fail("create a.py") == (
-        f"Error: File 'a.py' already exists.\n[File: {bench.kernel.folder}/a.py (1 lines total)]\n1:x = 1"
-    )
-    assert path.read_bytes() == b"x = 1\n"
-    bench.do("goto 1")
-    assert bench.fail("create no/a.py") == "File no/a.py not found"
-    (bench.folder / "folder").mkdir()
-    assert bench.fail("create folder") == "Error: folder: Is a directory"
 
 
 # Searches
@@ -210,25 +187,6 @@ def test_a_file_is_found_by_its_name(bench: Bench) -> None:
     )
     assert bench.do("find_file run.* b").count("\n") == 2
     assert bench.do("find_file none") == f'No matches found for "none" in {root}'
-
-
-def test_a_search_that_could_not_end_says_so(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
-    bench.file("a", "x")
-    with monkeypatch.context() as patched:
-        patched.setattr("pytest_super.agents.swe.window.SEARCH_SECONDS", -1.0)
-        for content in ("search_dir x", "find_file a"):
-            assert "search incomplete" in bench.do(content)
-    # One that has found something before its time was over.
-    whole = bench.kernel.files.search
-    monkeypatch.setattr(
-        bench.kernel.files,
-        "search",
-        lambda *given, **named: replace(whole(*given, **named), is_complete=False),
-    )
-    for content in ("search_dir x", "find_file a"):
-        found = bench.do(content)
-        assert found.startswith("Found 1 matches")
-        assert "search incomplete" in found
 
 
 # Edits
