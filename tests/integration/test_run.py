@@ -10,6 +10,11 @@ from typing import Any, ClassVar
 
 import pytest
 
+from pytest_super.gate.comparison.baseline import write_baseline
+from pytest_super.gate.comparison.side import Side
+from pytest_super.option_values import value_of
+from pytest_super.options import OPTIONS, Option
+from pytest_super.session.run import RUN
 from pytest_super.session.trial import fixtures
 from tests.integration.conftest import AGENT, UNSEEN, WITH_AND_WITHOUT_XDIST, Project, read_lines
 
