@@ -80,9 +80,9 @@ def _imported(pytestconfig: pytest.Config) -> None:
     import pytest_super.session.controller.controller
     import pytest_super.session.controller.final_files
     import pytest_super.session.controller.live
+    import pytest_super.session.trial.ended_trial
     import pytest_super.session.trial.kernels
     import pytest_super.session.trial.models
-    import pytest_super.session.trial.runner
     import pytest_super.session.workers.workers
     import pytest_super.sources.beside
     import pytest_super.tasks.public_task

@@ -20,7 +20,7 @@ from pytest_super.session.start.refusals import (
     refuse_unknown_agent,
 )
 from pytest_super.session.start.resume import RESUMED_RUN, ResumedRun
-from pytest_super.session.trial import fixtures
+from pytest_super.session.trial import fixtures, reported_outcome
 from pytest_super.session.trial.scoring import GATES, SCORING, Scoring, read_gates, read_scoring
 from pytest_super.session.trial.start_ahead import START_AHEAD, StartAhead
 
@@ -40,6 +40,7 @@ def activate(config: pytest.Config) -> None:
     run = open_run(config, settings)
     stash_run(config, run, scoring)
     config.pluginmanager.register(fixtures, "super-fixtures")
+    config.pluginmanager.register(reported_outcome, "super-outcome")
     config.pluginmanager.register(Session(), "super-session")
     config.pluginmanager.register(Interrupts(), "super-interrupts")
     if is_worker(config):

@@ -1,4 +1,4 @@
-"""The pytest hooks of a run: they collect and order its tasks and put results on the reports of trials."""
+"""The pytest hooks of a run that collect, select and order its tasks, and make agents and sandboxes."""
 
 from __future__ import annotations
 
@@ -33,7 +33,6 @@ from pytest_super.session.start.selection import (
     selection_hints,
 )
 from pytest_super.session.trial.item import STORED, TaskItem
-from pytest_super.session.trial.reported_outcome import judge, status
 from pytest_super.session.trial.scoring import GATES
 from pytest_super.session.trial.start_ahead import START_AHEAD
 from pytest_super.sources.tree import Tree
@@ -164,19 +163,6 @@ class Session:
         """Runs after the teardown of the last trial, which must not wait for the start of another one."""
         if START_AHEAD in session.config.stash:
             session.config.stash[START_AHEAD].end()
-
-    # Inside of those of other plugins, which read the outcome of the report.
-    @pytest.hookimpl(wrapper=True, trylast=True)
-    def pytest_runtest_makereport(
-        self, item: pytest.Item, call: pytest.CallInfo[None]
-    ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
-        report = yield
-        if isinstance(item, TaskItem):
-            judge(item, call, report)
-        return report
-
-    def pytest_report_teststatus(self, report: Any) -> Any:
-        return status(report)
 
     # Last, or a conftest that was registered before us would not be asked.
     @pytest.hookimpl(trylast=True)

@@ -50,7 +50,7 @@ def run_task(
 
     The model comes before the kernel, so that its gateway starts while the sandbox does.
     """
-    from pytest_super.session.trial.runner import run_trial
+    from pytest_super.session.trial.ended_trial import run_trial
 
     run_trial(
         request.node, super_task, super_agent, super_budget, super_model, super_kernel, super_make_kernel

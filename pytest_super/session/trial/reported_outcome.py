@@ -1,9 +1,15 @@
-"""The outcome of a trial in its reports: passed, failed, missed under a gate, stopped, or an error."""
+"""The hooks of reports: a trial's outcome is passed, failed, missed under a gate, stopped, or an error.
+
+The module is a plugin of each process of a run.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Generator
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import pytest
 
 from pytest_super.errors import InfrastructureError, SuperError
 from pytest_super.report.junit import figures_of_trial
@@ -12,10 +18,6 @@ from pytest_super.session.trial.item import RESULT, TaskItem, Unsolved
 from pytest_super.store.results import TrialResult
 from pytest_super.tasks.task import TASK_SUFFIX
 from pytest_super.words import printable, words_of
-
-if TYPE_CHECKING:
-    import pytest
-
 
 REQUEUED = "requeued"
 MISSED, STOPPED = ("MISSED", {"yellow": True}), ("STOPPED", {"yellow": True})
@@ -30,6 +32,17 @@ def is_task(nodeid: str) -> bool:
 def trial_of(nodeid: str) -> str:
     """The name of the trial of an item."""
     return nodeid.rpartition("::")[2]
+
+
+# Inside of those of other plugins, which read the outcome of the report.
+@pytest.hookimpl(wrapper=True, trylast=True)
+def pytest_runtest_makereport(
+    item: pytest.Item, call: pytest.CallInfo[None]
+) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    report = yield
+    if isinstance(item, TaskItem):
+        judge(item, call, report)
+    return report
 
 
 def judge(item: TaskItem, call: pytest.CallInfo[None], report: pytest.TestReport) -> None:
@@ -110,7 +123,7 @@ def pass_over(item: TaskItem, report: pytest.TestReport, reason: str) -> None:
     report.longrepr = (str(item.path), item.task._line, f"Skipped: {printable(reason)}")
 
 
-def status(report: Any) -> Any:
+def pytest_report_teststatus(report: Any) -> Any:
     """The category, letter and word of a report in the terminal; None for those of pytest."""
     result = getattr(report, "super_result", None)
     if report.outcome == REQUEUED:

@@ -1,7 +1,6 @@
-"""Runs the trial of an item, stores its result, and fails the item if the task is not solved."""
+"""Runs the trial of an item in one or several attempts, and grades it."""
 
 from collections.abc import Callable, Sequence
-from contextlib import suppress
 from time import monotonic
 from typing import Any
 
@@ -14,15 +13,10 @@ from pytest_super.kernel.client import Kernel
 from pytest_super.kernel.sandbox import DEFAULT_MEMORY, default_exceeded
 from pytest_super.metrics.matching.landmark_matcher import LandmarkMatcher
 from pytest_super.model.completion import Model, ModelError
-from pytest_super.report.failure_line import failure_line
-from pytest_super.report.notebook import write_notebook
 from pytest_super.session.run import RUN
-from pytest_super.session.trial.ended_trial import EndedTrial
 from pytest_super.session.trial.grading import TrialGrade, grade_trial
-from pytest_super.session.trial.item import RESULT, TaskItem, Unsolved
-from pytest_super.session.trial.reported_outcome import stop_if_final
+from pytest_super.session.trial.item import TaskItem
 from pytest_super.snapshots.prefix import Prefix
-from pytest_super.store.results import TrialResult
 from pytest_super.store.trajectory import Step, now
 from pytest_super.tasks.paper_item import PaperItem
 from pytest_super.tasks.public_task import public_part
@@ -31,47 +25,13 @@ from pytest_super.trial.agent_run import Agent, run_agent
 from pytest_super.trial.budget import Budget
 from pytest_super.trial.entrypoint import EntrypointScript
 from pytest_super.trial.trial import Trial
-from pytest_super.words import words_of
 
 # How long the end of a trial waits for model calls that the agent has abandoned.
 UNDER_WAY_SECONDS = 30.0
 
 
-def run_trial(
-    item: TaskItem,
-    task: Task,
-    agent: Agent,
-    budget: Budget,
-    model: Model | None,
-    kernel: Kernel,
-    make_kernel: Callable[[], Kernel],
-) -> None:
-    """Run and store the trial of `item`. Raises Unsolved, or what ended the trial from outside."""
-    runner = TrialRunner(item, task, budget, model, kernel)
-    cause = runner.run(agent, make_kernel)
-    try:
-        result = runner.result(cause)
-        if not (cause or result.solved) and (cause := runner.lack_of_memory()):
-            result = runner.result(cause)
-        runner.store(result)
-        item.ihook.pytest_super_trial_finished(item=item, result=result)
-    # The last two are not subclasses of Exception.
-    except (Exception, pytest.fail.Exception, pytest.skip.Exception) as error:
-        cause = cause or failure(error)
-        result = runner.result(cause)
-        # On a full disk the report still carries the result to the controller.
-        with suppress(InfrastructureError):
-            runner.store(result)
-    item.stash[RESULT] = result
-    stop_if_final(item, cause)
-    if cause is not None:
-        raise cause
-    if not result.solved:
-        raise Unsolved(failure_line(result))
-
-
 class TrialRunner:
-    """Runs one trial in one or several attempts, and stores its result."""
+    """Runs one trial, and has what its result is made of."""
 
     def __init__(
         self, item: TaskItem, task: Task, budget: Budget, model: Model | None, kernel: Kernel
@@ -212,32 +172,11 @@ class TrialRunner:
             "cost_usd": budget.cost_usd,
         }
 
-    def result(self, cause: BaseException | None) -> TrialResult:
-        """The trial's result. Raises what a metric of the project raises."""
-        ended = EndedTrial(
-            item=self.item,
-            task=self.task,
-            trial=self.trial,
-            landmarks=self.landmarks.landmarks,
-            graded=self.graded,
-            files=self.files,
-            stop_reason=self.stop_reason,
-            started=self.started,
-            wall_seconds=round(monotonic() - self.began, 3),
-        )
-        return ended.result(cause)
-
     def lack_of_memory(self) -> InfrastructureError | None:
         """Why a miss is not the agent's: a process needed more memory than our default."""
         if self.task.sandbox.memory is None and self.trial.kernel.memory_kills:
             return default_exceeded("memory", DEFAULT_MEMORY)
         return None
-
-    def store(self, result: TrialResult) -> None:
-        """Raises InfrastructureError."""
-        self.folder.write_result(result)
-        write_notebook(self.folder.path, self.task, result, self.trial.all_steps)
-        self.folder.close()
 
 
 def is_timeout(error: BaseException) -> bool:
@@ -248,8 +187,3 @@ def is_timeout(error: BaseException) -> bool:
 def is_from_outside(error: BaseException) -> bool:
     """Whether the error is an interrupt or a timeout, which end more than the agent's code."""
     return isinstance(error, KeyboardInterrupt) or is_timeout(error)
-
-
-def failure(error: BaseException) -> Exception:
-    """The error of a hook that raised after the trial; `pytest.fail` and `pytest.skip` are errors there."""
-    return error if isinstance(error, Exception) else InfrastructureError(words_of(error))

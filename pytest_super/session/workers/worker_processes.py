@@ -44,7 +44,7 @@ MODULES = (
     "pytest_super.session.activation",
     "pytest_super.session.trial.kernels",
     "pytest_super.session.trial.models",
-    "pytest_super.session.trial.runner",
+    "pytest_super.session.trial.ended_trial",
     "pytest_super.tasks.loading",
 )
 
