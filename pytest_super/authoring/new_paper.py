@@ -1,6 +1,7 @@
 """Writes a first task of a paper: runs its commands, and states what they execute and yield."""
 
 import os
+import re
 import tempfile
 from argparse import Namespace
 from collections.abc import Callable, Iterator, Sequence
@@ -9,7 +10,6 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from pytest_super.authoring.generate.repositories import parse, pin
-from pytest_super.authoring.importing.autoexperiment.tried import MISSING_MODULE
 from pytest_super.authoring.paper_proposals import (
     Values,
     candidates,
@@ -49,6 +49,9 @@ UNKNOWN = {
     "paper": "paper: {file: paper.md} is the paper's text, next to this file.",
     "sandbox": "sandbox: {packages: [numpy==2.2.6]} is what the code imports.",
 }
+MISSING_MODULE = re.compile(
+    r"^(?:ModuleNotFoundError|ImportError|\S*python[\d.]*): No module named '?([\w.]+)", re.M
+)
 MISSING_PACKAGE = (
     "\nthe module {module} is missing: for containers, list its package and ipykernel in FILE, run "
     "`pytest-super image build --requirements FILE --tag NAME`, and give `--image NAME`; for local and "

@@ -160,11 +160,7 @@ def report_lines(report: PaperReport) -> Iterator[str]:
         f"{report.used.get(what, 0)} of {counted(count, what)}" for what, count in report.recorded.items()
     ]
     yield f"{report.paper}: {', '.join(figures) or 'nothing'} imported"
-    yield from remark_lines(report)
-
-
-def remark_lines(report: PaperReport) -> Iterator[str]:
-    return (f"  {joined(places)}: {remark}" for remark, places in report.remarks.items())
+    yield from (f"  {joined(places)}: {remark}" for remark, places in report.remarks.items())
 
 
 def joined(places: Sequence[str]) -> str:
