@@ -12,9 +12,6 @@ PAPERS = "dataset/MLRC"
 # A folder with one of these is the folder of a paper.
 PARTS = ("functions.jsonl", "experiments.jsonl", "code", "paper.txt")
 RECORD = "autoexperiment.import.json"
-NOT_RUN = (
-    "No code was run. Experiments can lack files, modules or programs: verify says how each of them ends"
-)
 
 
 def import_autoexperiment(checkout: Path, output: Path, *, force: bool) -> int:
@@ -42,7 +39,7 @@ def import_autoexperiment(checkout: Path, output: Path, *, force: bool) -> int:
     if guessed := sum(report.guessed for report in reports if report.used):
         line = f"The patterns of {counted(guessed, 'value')} are guessed from their names. A run of gold"
         print(printable_line(f"{line} has to confirm them: run pytest-super verify {output}"))
-    print(NOT_RUN)
+    print("No code was run: verify says how experiments end that lack files, modules or programs")
     return 1 if any(report.left_out for report in reports) else 0
 
 
