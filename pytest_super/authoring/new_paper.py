@@ -20,7 +20,7 @@ from pytest_super.authoring.paper_proposals import (
     results_of,
 )
 from pytest_super.authoring.starter import write
-from pytest_super.authoring.verify.outcome import are_different
+from pytest_super.authoring.verify.gold_findings import are_different
 from pytest_super.authoring.verify.papers.runs import UNCOMPILED, Originals, Runs, Trial, read_originals
 from pytest_super.authoring.verify.papers.values import failures_of
 from pytest_super.errors import SuperError
@@ -178,10 +178,10 @@ def ran_twice(one: Experiment, code: Originals, runs: Runs, regex: RegexValue) -
             )
             for seed, (files, more) in enumerate(((code.with_probes(), UNCOMPILED), (code.files, {})))
         ]
-        outcomes = runs.all(trials)
+        results = runs.all(trials)
         printed = [path.read_text(encoding="utf-8") for path in sorted(Path(logs).iterdir())]
     texts = [text.removeprefix(heading(one.command)) for text in printed]
-    if failures := failures_of(code.paper, outcomes):
+    if failures := failures_of(code.paper, results):
         hint = "; --timeout allows more time" if failures[0].exit_code is None else ""
         if missing := MISSING_MODULE.search("\n".join(texts)):
             hint = MISSING_PACKAGE.format(module=missing[1])
@@ -192,7 +192,7 @@ def ran_twice(one: Experiment, code: Originals, runs: Runs, regex: RegexValue) -
     if not values:
         but = last_lines(texts[0]) or "nothing at all"
         raise SuperError(f"`{one.command}` prints nothing that --pattern matches, but: {but}")
-    executed = {code.paper.functions[place].target for place in outcomes[0].executed}
+    executed = {code.paper.functions[place].target for place in results[0].executed}
     return Ran(executed, values, found[0].hidden, found[0].has_block)
 
 

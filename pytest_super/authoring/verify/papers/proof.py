@@ -8,7 +8,7 @@ from typing import Literal, TypeAlias, get_args
 
 from pytest_super.authoring.verify.gold_run import EXIT as EXIT_LINE
 from pytest_super.authoring.verify.papers.leaks import texts_of_task
-from pytest_super.authoring.verify.papers.runs import UNCOMPILED, Files, Originals, Outcome, Runs, Trial
+from pytest_super.authoring.verify.papers.runs import UNCOMPILED, Files, Originals, RunResult, Runs, Trial
 from pytest_super.authoring.verify.papers.values import Failure, Spread, failures_of, spreads_of
 from pytest_super.authoring.verify.papers.variations import Proposal, propose
 from pytest_super.authoring.verify.texts import repository_texts
@@ -86,10 +86,10 @@ def prove(code: Originals, runs: Runs, *, epochs: int, logs: Path, sample: int |
     working = [one for one in paper.experiments if all(run.passed(one) for run in gold)]
     code = replace(code, paper=paper.model_copy(update={"experiments": working}))
     trials = {**common_trials(code, epochs, logs), **stub_trials(code, places)} if working else {}
-    outcomes = dict(zip(trials, runs.all(trials.values()), strict=True))
-    passes = [outcome.passes for outcome in gold]
+    results = dict(zip(trials, runs.all(trials.values()), strict=True))
+    passes = [result.passes for result in gold]
     verdict: Verdict = "valid" if all(passes) else "flaky" if any(passes) else "gold_fails"
-    seeded = [outcome for (kind, _), outcome in outcomes.items() if kind == SEEDS]
+    seeded = [result for (kind, _), result in results.items() if kind == SEEDS]
     # Those without a variation whose values are compared.
     plain = [one for one in working if one.reported and not one.vary]
     texts = [*texts_of_task(paper), *repository_texts(code.folder)] if plain else []
@@ -97,7 +97,7 @@ def prove(code: Originals, runs: Runs, *, epochs: int, logs: Path, sample: int |
         paper=paper.id,
         gold_runs=len(gold),
         failures=failures_of(paper, gold),
-        exits_pass=bool(working) and outcomes[EXIT, 0].passes,
+        exits_pass=bool(working) and results[EXIT, 0].passes,
         spreads=spreads_of(paper, gold),
         seeds=len(seeded),
         seed_spreads=spreads_of(paper, seeded),
@@ -105,7 +105,7 @@ def prove(code: Originals, runs: Runs, *, epochs: int, logs: Path, sample: int |
         disagreements=disagreements_of(paper),
         proposals=propose(plain, code.files, runs.all, texts),
         undescribed=[one.target for one in paper.functions if not (one.passage or one.description)],
-        functions=[prove_function(code.paper, place, outcomes, verdict) for place in places],
+        functions=[prove_function(code.paper, place, results, verdict) for place in places],
     )
 
 
@@ -178,11 +178,11 @@ def disagreements_of(paper: Task) -> list[Disagreement]:
     ]
 
 
-def prove_function(paper: Task, place: int, outcomes: Mapping[Key, Outcome], gold: Verdict) -> FunctionProof:
+def prove_function(paper: Task, place: int, results: Mapping[Key, RunResult], gold: Verdict) -> FunctionProof:
     """`paper` has the experiments that gold passes."""
     needed_by = needing(paper, place)
-    executed_by = [one.name for index, one in needed_by if place in outcomes[PROBES, index].executed]
-    passing: list[str] = [stub for stub in STUBS if needed_by and outcomes[stub, place].passes]
+    executed_by = [one.name for index, one in needed_by if place in results[PROBES, index].executed]
+    passing: list[str] = [stub for stub in STUBS if needed_by and results[stub, place].passes]
     return FunctionProof(
         id=function_ids(paper)[place],
         target=paper.functions[place].target,
@@ -190,7 +190,7 @@ def prove_function(paper: Task, place: int, outcomes: Mapping[Key, Outcome], gol
         executed_by=executed_by,
         not_executed_by=[one.name for _, one in needed_by if one.name not in executed_by],
         passing_stubs=passing,
-        unaffected=[one.name for _, one in needed_by if outcomes["raise", place].passed(one)],
+        unaffected=[one.name for _, one in needed_by if results["raise", place].passed(one)],
     )
 
 

@@ -89,7 +89,7 @@ class Trial:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Outcome:
+class RunResult:
     """What a run has yielded."""
 
     values: list[GradedValue]
@@ -120,12 +120,12 @@ class Runs:
         self._workers = workers
         self._shown = shown
 
-    def all(self, trials: Iterable[Trial]) -> list[Outcome]:
+    def all(self, trials: Iterable[Trial]) -> list[RunResult]:
         """Run the trials and keep their order. Raises InfrastructureError."""
         with ThreadPoolExecutor(self._workers) as pool:
             return list(pool.map(self._run, trials))
 
-    def _run(self, trial: Trial) -> Outcome:
+    def _run(self, trial: Trial) -> RunResult:
         item = for_trial(self._paper, trial)
         assert item.grade is not None
         with after_prefix(ready := self._start(item)) as kernel, tempfile.TemporaryDirectory() as name:
@@ -144,7 +144,7 @@ class Runs:
             executed = frozenset(place for place, mark in enumerate(marks) if is_there(kernel, mark))
             kept = trial.log is not None and log.exists()
         self._shown(trial.what)
-        return Outcome(values=values, executed=executed, log=str(log) if kept else "")
+        return RunResult(values=values, executed=executed, log=str(log) if kept else "")
 
 
 def for_trial(paper: Task, trial: Trial) -> Task:
