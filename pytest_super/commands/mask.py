@@ -22,7 +22,6 @@ from pytest_super.tasks.task import Task
 from pytest_super.words import printable_line
 
 if TYPE_CHECKING:
-    from pytest_super.kernel.client import Kernel
     from pytest_super.session.trial.item import ReadyKernel
 
 HELP = "mask parts of a solution (propose or prove sub-problems), or functions of a folder"
@@ -38,13 +37,6 @@ def add_arguments(parser: ArgumentParser) -> None:
     )
     proof = parser.add_argument_group("sub-problems of a task file")
     proof.add_argument("--check", action="store_true", help="prove them in kernels")
-    proof.add_argument(
-        "--id",
-        action="append",
-        default=[],
-        metavar="ID",
-        help="with --check: only this sub-problem; can be repeated",
-    )
     add_sandbox_arguments(proof, "--check")
     add_function_arguments(parser)
 
@@ -55,8 +47,8 @@ def run(arguments: Namespace) -> int:
     if arguments.check:
         if arguments.output:
             raise SuperError("--check writes nothing: leave out --output")
-        return check(arguments.path, arguments.id, kernel_starter(arguments, "mask-check"))
-    refuse_sandbox_arguments(arguments, "--check", {"--id": "id"})
+        return check(arguments.path, kernel_starter(arguments, "mask-check"))
+    refuse_sandbox_arguments(arguments, "--check")
     return write_proposal(arguments.path, arguments.output)
 
 
@@ -110,33 +102,17 @@ def proposal(id: str, cells: Sequence[SolutionCell], answer: int) -> str:
     return subproblems_yaml(id, cells, blocks, answer)
 
 
-def check(path: Path, ids: Sequence[str], start: Callable[[Task], ReadyKernel]) -> int:
-    """Prove the sub-problems `ids`, or all, and print a line for each. Exit status 1 if any is not proven."""
+def check(path: Path, start: Callable[[Task], ReadyKernel]) -> int:
+    """Prove the sub-problems, and print a line for each. Exit status 1 if any is not proven."""
     tasks = [task for task in load_tasks(path) if isinstance(task, DerivedTask)]
-    if unknown := sorted(set(ids) - {task.id for task in tasks}):
-        raise SuperError(f"{path}: there is no sub-problem {unknown[0]}")
     if not tasks:
         raise SuperError(f"{path}: it has no `subproblems`")
-    chosen = [task for task in tasks if not ids or task.id in ids]
     proofs: list[Proof] = []
-    with LiveCommand(lambda: f"{len(proofs)}/{len(chosen)} sub-problems checked") as live:
-        for task in chosen:
-            proofs.append(shown_proof(task, start, live))
+    with LiveCommand(lambda: f"{len(proofs)}/{len(tasks)} sub-problems checked") as live:
+        for task in tasks:
+            with live.activity(task.id, "its cells, with and without the masked ones"):
+                proof = prove(task, lambda task: start(task).kernel)
+            proofs.append(proof)
+            verdict = "proven" if proof.is_proven else "not proven"
+            live.print_line(printable_line(f"{task.id}: {verdict}: {proof.reason}"))
     return 0 if all(proof.is_proven for proof in proofs) else 1
-
-
-def shown_proof(task: DerivedTask, start: Callable[[Task], ReadyKernel], live: LiveCommand) -> Proof:
-    """Prove one sub-problem and print the result."""
-    runs = iter(("its cells", "its cells without the masked ones"))
-    with live.activity(task.id, "") as activity:
-
-        def start_shown(task: Task) -> Kernel:
-            activity.begin("sandbox start")
-            kernel = start(task).kernel
-            activity.begin(next(runs))
-            return kernel
-
-        proof = prove(task, start_shown)
-    verdict = "proven" if proof.is_proven else "not proven"
-    live.print_line(printable_line(f"{proof.id}: {verdict}: {proof.reason}"))
-    return proof

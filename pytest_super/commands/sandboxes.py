@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from argparse import ArgumentParser, Namespace, _ArgumentGroup
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -16,9 +16,6 @@ if TYPE_CHECKING:
     from pytest_super.session.trial.item import ReadyKernel
     from pytest_super.tasks.task import Task
 
-# Each option with its name in the namespace.
-OPTIONS = {"--sandbox": "sandbox", "--image": "image", "--pip-config": "pip_config"}
-
 
 def add_sandbox_arguments(parser: ArgumentParser | _ArgumentGroup, mode: str | None = None) -> None:
     """`mode` is the option, if any, without which no sandbox is started."""
@@ -28,12 +25,10 @@ def add_sandbox_arguments(parser: ArgumentParser | _ArgumentGroup, mode: str | N
     parser.add_argument("--pip-config", type=Path, help=f"{when}a pip.conf for containers")
 
 
-def refuse_sandbox_arguments(
-    arguments: Namespace, mode: str, others: Mapping[str, str] | None = None
-) -> None:
-    """Raises SuperError for options that need `mode`: those of sandboxes, and `others`."""
-    options = {**(others or {}), **OPTIONS}
-    if idle := [option for option, name in options.items() if getattr(arguments, name)]:
+def refuse_sandbox_arguments(arguments: Namespace, mode: str) -> None:
+    """Raises SuperError for options that need `mode`."""
+    options = ("--sandbox", "--image", "--pip-config")
+    if idle := [one for one in options if getattr(arguments, one[2:].replace("-", "_"))]:
         raise SuperError(f"only with {mode}: {', '.join(idle)}")
 
 

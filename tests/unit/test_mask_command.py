@@ -288,10 +288,9 @@ MASKED = CELLS + "subproblems: [{id: b, category: data, query: q, mask: [1]}]\n"
     ("fields", "arguments", "message"),
     [
         ("", [], "no task in it has a solution"),
-        (MASKED, ["--id=b", "--image=c", "--pip-config=d"], "only with --check: --id, --image, --pip-config"),
+        (MASKED, ["--image=c", "--pip-config=d"], "only with --check: --image, --pip-config"),
         (MASKED, ["--sandbox=local"], "only with --check: --sandbox"),
         (CELLS, ["--check"], "it has no `subproblems`"),
-        (MASKED, ["--check", "--id=c"], "there is no sub-problem c"),
         (MASKED, ["--check", "--sandbox=docker"], "unix:///nonexistent"),
     ],
 )
