@@ -22,7 +22,7 @@ def add_sandbox_arguments(parser: ArgumentParser | _ArgumentGroup, mode: str | N
     when = f"with {mode}: " if mode else ""
     parser.add_argument("--sandbox", metavar="NAME", help=f"{when}the provider of sandboxes (default: auto)")
     parser.add_argument("--image", help=f"{when}the container image")
-    parser.add_argument("--pip-config", type=Path, help=f"{when}a pip.conf for containers")
+    parser.add_argument("--pip-config", metavar="FILE", help=f"{when}a pip.conf for containers")
 
 
 def refuse_sandbox_arguments(arguments: Namespace, mode: str) -> None:
@@ -45,7 +45,9 @@ def kernel_starter(
     from pytest_super.snapshots.prefix import Prefix
 
     settings = SandboxSettings(
-        image=arguments.image, pip_config=arguments.pip_config, ca_bundle=trusted_certificates(os.environ)
+        image=arguments.image,
+        pip_config=Path(arguments.pip_config) if arguments.pip_config else None,
+        ca_bundle=trusted_certificates(os.environ),
     )
     chosen = choose_provider(arguments.sandbox or "auto", settings, is_trusted=is_trusted)
     if chosen.note:

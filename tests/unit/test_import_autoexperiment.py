@@ -288,7 +288,6 @@ def test_experiments_are_those_that_the_published_tasks_were_made_of(checkout: C
     first, second, third = checkout.task().experiments
     assert expected(first) == {"II-F": [0.333333]}
     assert third.functions == ["0"]
-    assert "experiments.jsonl: older than mlrc_exps.csv, which is imported: 0 differ from it" in checkout.out
     assert "function 9 of experiment 2: left out: functions.jsonl does not have it" in checkout.out
     assert second.name == "Experiment 2"
 

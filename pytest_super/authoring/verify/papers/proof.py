@@ -1,6 +1,5 @@
 """Proves a paper for all its items: gold passes in fresh kernels, stubs fail, functions are executed."""
 
-import random
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -13,7 +12,6 @@ from pytest_super.authoring.verify.papers.values import Failure, Spread, failure
 from pytest_super.authoring.verify.papers.variations import Proposal, propose
 from pytest_super.authoring.verify.texts import repository_texts
 from pytest_super.functions.stub import Stub
-from pytest_super.metrics.checking import compared
 from pytest_super.tasks.combinations import function_ids
 from pytest_super.tasks.paper import SEED_VARIABLE, Experiment, graded_commands
 from pytest_super.tasks.task import Task
@@ -23,15 +21,6 @@ Key: TypeAlias = "tuple[str, int]"
 """What is run besides gold: SEEDS and a seed, EXIT, PROBES and an experiment, a stub and a function."""
 STUBS: tuple[Stub, ...] = get_args(Stub)
 Verdict: TypeAlias = Literal["valid", "gold_fails", "flaky", "not_executed", "insensitive"]
-
-
-@dataclass(frozen=True, kw_only=True)
-class Disagreement:
-    """A value for which the paper states another one than the gold run, by which it is graded."""
-
-    name: str
-    gold_run: str
-    paper: str
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -67,7 +56,6 @@ class PaperProof:
     """Runs of the experiments that read a seed, each with another one."""
     seed_spreads: list[Spread]
     seed_failures: list[Failure]
-    disagreements: list[Disagreement]
     proposals: list[Proposal]
     """For each experiment without a variation."""
     undescribed: list[str]
@@ -75,12 +63,10 @@ class PaperProof:
     functions: list[FunctionProof]
 
 
-def prove(code: Originals, runs: Runs, *, epochs: int, logs: Path, sample: int | None = None) -> PaperProof:
-    """Prove all functions of a paper or a random sample. Raises SuperError and InfrastructureError."""
+def prove(code: Originals, runs: Runs, *, epochs: int, logs: Path) -> PaperProof:
+    """Prove all functions of a paper. Raises SuperError and InfrastructureError."""
     paper = code.paper
-    places: Sequence[int] = range(len(paper.functions))
-    if sample is not None and sample < len(places):
-        places = sorted(random.Random(paper.id).sample(places, sample))
+    places = range(len(paper.functions))
     gold = runs.all(gold_trials(code, epochs, logs))
     # Of an experiment that fails anyway, no other run shows anything.
     working = [one for one in paper.experiments if all(run.passed(one) for run in gold)]
@@ -102,7 +88,6 @@ def prove(code: Originals, runs: Runs, *, epochs: int, logs: Path, sample: int |
         seeds=len(seeded),
         seed_spreads=spreads_of(paper, seeded),
         seed_failures=failures_of(paper, seeded),
-        disagreements=disagreements_of(paper),
         proposals=propose(plain, code.files, runs.all, texts),
         undescribed=[one.target for one in paper.functions if not (one.passage or one.description)],
         functions=[prove_function(code.paper, place, results, verdict) for place in places],
@@ -164,18 +149,6 @@ def needing(paper: Task, place: int) -> list[tuple[int, Experiment]]:
     """The experiments that need a function, with their places."""
     id = function_ids(paper)[place]
     return [(index, one) for index, one in enumerate(paper.experiments) if id in (one.functions or [id])]
-
-
-def disagreements_of(paper: Task) -> list[Disagreement]:
-    """The values of the paper that are outside the tolerance of those that decide."""
-    return [
-        Disagreement(name=f"{one.name}: {value.name}", gold_run=value.expected, paper=value.found)
-        for one in paper.experiments
-        for check in one.checks
-        if check.key in one.paper
-        for value in compared(check, one.paper[check.key])
-        if value.score < 1
-    ]
 
 
 def prove_function(paper: Task, place: int, results: Mapping[Key, RunResult], gold: Verdict) -> FunctionProof:
