@@ -33,7 +33,7 @@ def add_arguments(parser: ArgumentParser) -> None:
         "path", type=Path, metavar="PATH", help="a notebook, a task file, or a folder with Python files"
     )
     parser.add_argument(
-        "--output", type=Path, metavar="PATH", help="write the YAML there; of a folder: the masked copy"
+        "--output", type=Path, metavar="DIR", help="of a folder with Python files: the masked copy"
     )
     proof = parser.add_argument_group("sub-problems of a task file")
     proof.add_argument("--check", action="store_true", help="prove them in kernels")
@@ -44,43 +44,22 @@ def add_arguments(parser: ArgumentParser) -> None:
 def run(arguments: Namespace) -> int:
     if arguments.targets or arguments.path.is_dir():
         return mask_folder(arguments)
+    if arguments.output:
+        raise SuperError("--output is for the masked copy of a folder: YAML is printed, so send it to a file")
     if arguments.check:
-        if arguments.output:
-            raise SuperError("--check writes nothing: leave out --output")
         return check(arguments.path, kernel_starter(arguments, "mask-check"))
     refuse_sandbox_arguments(arguments, "--check")
-    return write_proposal(arguments.path, arguments.output)
+    return print_proposal(arguments.path)
 
 
-def write_proposal(path: Path, output: Path | None) -> int:
-    """Print the YAML, or write it to `output`, which must not exist. Raises SuperError."""
-    text = of_notebook(path, output) if path.suffix == ".ipynb" else of_tasks(path)
-    if output is None:
-        sys.stdout.write(text)
-        return 0
-    try:
-        with output.open("x", encoding="utf-8") as file:
-            file.write(text)
-    except OSError as error:
-        raise SuperError(f"{output} cannot be written: {error.strerror}") from None
+def print_proposal(path: Path) -> int:
+    if path.suffix == ".ipynb":
+        cells, id = cells_of(path), legal_id(path.stem) or "task"
+        text = skeleton(id, path.name) + proposal(id, cells, len(cells) - 1)
+    else:
+        text = of_tasks(path)
+    sys.stdout.write(text)
     return 0
-
-
-def of_notebook(path: Path, output: Path | None) -> str:
-    cells, id = cells_of(path), legal_id(path.stem) or "task"
-    return skeleton(id, name_from(path, output)) + proposal(id, cells, len(cells) - 1)
-
-
-def name_from(notebook: Path, output: Path | None) -> str:
-    """The notebook's path as the task file states it. Printed YAML is for a file next to it."""
-    if output is None:
-        return notebook.name
-    place, folder = notebook.parent.resolve() / notebook.name, output.parent.resolve()
-    if not place.is_relative_to(folder):
-        raise SuperError(
-            f"{output}: a task file must be next to its notebook, {notebook}, or in a folder above"
-        )
-    return place.relative_to(folder).as_posix()
 
 
 def of_tasks(path: Path) -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
 from pytest_super.agents.gold import SHOW_ALL, value_of
@@ -21,11 +20,9 @@ if TYPE_CHECKING:
     from pytest_super.tasks.task import Task
 
 
-@dataclass(frozen=True, kw_only=True)
-class Proof:
+class Proof(NamedTuple):
     """The result for one sub-problem."""
 
-    id: str
     is_proven: bool
     reason: str
 
@@ -52,27 +49,26 @@ class Replay(NamedTuple):
 def prove(task: DerivedTask, start: Callable[[Task], Kernel]) -> Proof:
     """Run a derived task with and without its masked cells. Raises a final InfrastructureError."""
     try:
-        is_proven, reason = judge(task, start)
+        return judge(task, start)
     except InfrastructureError as error:
         if error.is_final:
             raise
-        is_proven, reason = False, str(error)
-    return Proof(id=task.id, is_proven=is_proven, reason=reason)
+        return Proof(False, str(error))
 
 
-def judge(task: DerivedTask, start: Callable[[Task], Kernel]) -> tuple[bool, str]:
-    """Whether it is proven, and why. Raises InfrastructureError."""
+def judge(task: DerivedTask, start: Callable[[Task], Kernel]) -> Proof:
+    """Raises InfrastructureError."""
     if not task.has_answer:
-        return False, "its answer is not known"
+        return Proof(False, "its answer is not known")
     replay = run(task, start)
     if replay.score != 1:
-        return False, f"with the masked cells {missed(replay)}"
+        return Proof(False, f"with the masked cells {missed(replay)}")
     replay = run(task, start, without=task.masked_cells)
     numbers = ", ".join(map(str, task.masked_cells))
     cells = f"the masked cell{'s' if len(task.masked_cells) > 1 else ''} {numbers}"
     if replay.score == 1:
-        return False, f"without {cells} the answer is the gold one, too"
-    return True, f"with {cells} the answer is the gold one; without: {missed(replay)}"
+        return Proof(False, f"without {cells} the answer is the gold one, too")
+    return Proof(True, f"with {cells} the answer is the gold one; without: {missed(replay)}")
 
 
 def missed(replay: Replay) -> str:

@@ -38,24 +38,6 @@ TROUBLE = re.compile(
     r"|has no|took .* away",
     re.IGNORECASE,
 )
-REMAINS = {
-    "dependencies": "packages that the code needs are missing, or are there in versions that do not fit.",
-    "cpu": "the code expects a GPU, and this machine has none.",
-    "configuration": "the experiment is not configured. TODO: every value that decides the result.",
-    "data": "the data is not there in the form that the code expects. TODO: what is wanted.",
-    "issue": "the code stops with an error. TODO: which one, where it shows.",
-    "goal": "all is prepared, and nothing was run. TODO: what is to be run, and how.",
-    "other": "TODO: what is missing.",
-}
-STEPS = {
-    "dependencies": "install what is needed and run it",
-    "cpu": "make the changes with which it runs on the CPU, and run it",
-    "configuration": "set these values and run it",
-    "data": "prepare the data and run it",
-    "issue": "resolve the error and run it",
-    "goal": "run it and read the results",
-    "other": "TODO",
-}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -181,8 +163,8 @@ def fields_of(id: str, cells: Sequence[SolutionCell], block: Block) -> dict[str,
         "mask": [cells[index].id or cells[index].number for index in block.cells],
         "query": (
             "I have already executed some of the required steps: TODO, what is there by now.\n"
-            f"What remains: {REMAINS[block.category]}\n"
-            f"\nYour goal: {STEPS[block.category]}. TODO: what must come out.\n"
+            "What remains: TODO, what is missing.\n"
+            "\nYour goal: TODO, what must come out.\n"
             "\nAnswer with this JSON structure: TODO\n"
         ),
     }
