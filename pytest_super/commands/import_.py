@@ -32,8 +32,8 @@ def add_super(data: ArgumentParser) -> None:
         "--from",
         dest="source",
         type=Path,
-        metavar="PATH",
-        help="a file of the set, or a folder with the data set's files, in place of the hub",
+        metavar="FILE",
+        help="a file of the set, in place of the hub",
     )
     data.add_argument("--output", type=Path, metavar="DIR", help="folder for the files (default: super/SET)")
     add_force(data)
