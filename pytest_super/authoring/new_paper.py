@@ -74,7 +74,7 @@ def write_paper(arguments: Namespace, start: Callable[[Task], ReadyKernel]) -> i
     """Write the task file, and run the original code on it: 1 if it fails. Raises SuperError."""
     regex = regex_of(arguments.pattern, arguments.block)
     fields, output = draft_of(arguments)
-    new_runs = partial(Runs, start=start, workers=2, shown=lambda _: None)
+    new_runs = partial(Runs, start=start, workers=2)
     with LiveCommand(lambda: "running the original code"):
         draft = loaded(fields, output)
         ran = [ran_twice(one, read_originals(draft), new_runs(draft), regex) for one in draft.experiments]
@@ -87,7 +87,6 @@ def write_paper(arguments: Namespace, start: Callable[[Task], ReadyKernel]) -> i
         paper = loaded(fields, output)
         write(output, text_of(fields))
         gold = Trial(
-            what="gold",
             files=read_originals(paper).files,
             commands=paper.experiments,
             seeds={"PYTHONHASHSEED": 2},
@@ -170,7 +169,6 @@ def ran_twice(one: Experiment, code: Originals, runs: Runs, regex: RegexValue) -
     with tempfile.TemporaryDirectory() as logs:
         trials = [
             Trial(
-                what=one.name,
                 files=files,
                 commands=[one],
                 seeds={"PYTHONHASHSEED": seed, **more},

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from pytest_super.authoring.masking.proof import Proof, prove
 from pytest_super.authoring.masking.propose import propose, skeleton, subproblems_yaml
 from pytest_super.commands.mask_functions import add_function_arguments, mask_folder
-from pytest_super.commands.sandboxes import add_sandbox_arguments, kernel_starter, refuse_sandbox_arguments
+from pytest_super.commands.sandboxes import add_sandbox_arguments, kernel_starter
 from pytest_super.errors import SuperError
 from pytest_super.report.live import LiveCommand
 from pytest_super.tasks.fields import legal_id
@@ -37,7 +37,7 @@ def add_arguments(parser: ArgumentParser) -> None:
     )
     proof = parser.add_argument_group("sub-problems of a task file")
     proof.add_argument("--check", action="store_true", help="prove them in kernels")
-    add_sandbox_arguments(proof, "--check")
+    add_sandbox_arguments(proof)
     add_function_arguments(parser)
 
 
@@ -48,7 +48,8 @@ def run(arguments: Namespace) -> int:
         raise SuperError("--output is for the masked copy of a folder: YAML is printed, so send it to a file")
     if arguments.check:
         return check(arguments.path, kernel_starter(arguments, "mask-check"))
-    refuse_sandbox_arguments(arguments, "--check")
+    if arguments.sandbox or arguments.image or arguments.pip_config:
+        raise SuperError("--sandbox, --image and --pip-config are for --check")
     return print_proposal(arguments.path)
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from argparse import ArgumentParser, Namespace
 from collections.abc import Collection, Mapping, Sequence
-from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -54,7 +53,7 @@ def run(arguments: Namespace) -> int:
     from pytest_super.authoring.rescore.scores import rescore_all
     from pytest_super.authoring.rescore.trials import read_trials
 
-    arguments.paths = [path_of(name) for name in arguments.paths]
+    arguments.paths = [find_path(RUNS, name) for name in arguments.paths]
     if arguments.write:
         from pytest_super.authoring.rescore.results import read_facts
 
@@ -72,13 +71,6 @@ def run(arguments: Namespace) -> int:
         write_json(arguments.json, rescore_data(rescored, broken))
     is_whole = write_new_run(arguments, rescored, tasks) if arguments.write else True
     return 0 if is_whole and not broken else 1
-
-
-def path_of(name: str) -> Path:
-    """Where there is nothing, the path itself, which cannot be read."""
-    with suppress(SuperError):
-        return find_path(RUNS, name)
-    return Path(name)
 
 
 def write_new_run(arguments: Namespace, rescored: Sequence[Rescored], tasks: Mapping[str, Task]) -> bool:

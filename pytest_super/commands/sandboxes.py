@@ -10,26 +10,15 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pytest_super.errors import SuperError
-
 if TYPE_CHECKING:
     from pytest_super.session.trial.item import ReadyKernel
     from pytest_super.tasks.task import Task
 
 
-def add_sandbox_arguments(parser: ArgumentParser | _ArgumentGroup, mode: str | None = None) -> None:
-    """`mode` is the option, if any, without which no sandbox is started."""
-    when = f"with {mode}: " if mode else ""
-    parser.add_argument("--sandbox", metavar="NAME", help=f"{when}the provider of sandboxes (default: auto)")
-    parser.add_argument("--image", help=f"{when}the container image")
-    parser.add_argument("--pip-config", metavar="FILE", help=f"{when}a pip.conf for containers")
-
-
-def refuse_sandbox_arguments(arguments: Namespace, mode: str) -> None:
-    """Raises SuperError for options that need `mode`."""
-    options = ("--sandbox", "--image", "--pip-config")
-    if idle := [one for one in options if getattr(arguments, one[2:].replace("-", "_"))]:
-        raise SuperError(f"only with {mode}: {', '.join(idle)}")
+def add_sandbox_arguments(parser: ArgumentParser | _ArgumentGroup) -> None:
+    parser.add_argument("--sandbox", metavar="NAME", help="the provider of sandboxes (default: auto)")
+    parser.add_argument("--image", help="the container image")
+    parser.add_argument("--pip-config", metavar="FILE", help="a pip.conf for containers")
 
 
 def kernel_starter(

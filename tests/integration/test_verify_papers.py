@@ -373,9 +373,9 @@ def test_an_experiment_that_cannot_vary_is_named(code: Path) -> None:
     experiments = [{"name": name, "command": one, "result": [MEAN]} for name, one in commands.items()]
     printed, _ = verify(code, ["mean"], status=0, experiments=experiments)
     name = "has no hidden variation, so a table of its values passes; "
-    why = "another seed or number in its command yields no other values, or not all of them: "
-    assert f"`same` {name}{why}let it take an argument that changes them" in printed
-    assert f"`none` {name}its command has no seed and no number: let it take one" in printed
+    why = "no other seed or number in its command changes its values and yields all of them: "
+    assert f"`same` {name}{why}let it take an argument that does" in printed
+    assert f"`none` {name}{why}" in printed
 
 
 @pytest.mark.slow

@@ -258,8 +258,8 @@ MASKED = CELLS + "subproblems: [{id: b, category: data, query: q, mask: [1]}]\n"
     ("fields", "arguments", "message"),
     [
         ("", [], "no task in it has a solution"),
-        (MASKED, ["--image=c", "--pip-config=d"], "only with --check: --image, --pip-config"),
-        (MASKED, ["--sandbox=local"], "only with --check: --sandbox"),
+        (MASKED, ["--image=c", "--pip-config=d"], "--sandbox, --image and --pip-config are for --check"),
+        (MASKED, ["--sandbox=local"], "--sandbox, --image and --pip-config are for --check"),
         (MASKED, ["--output=t.yaml"], "--output is for the masked copy of a folder"),
         (CELLS, ["--check"], "it has no `subproblems`"),
         (MASKED, ["--check", "--sandbox=docker"], "unix:///nonexistent"),

@@ -174,8 +174,8 @@ def comments(cells: Sequence[SolutionCell], block: Block, answer: int) -> Iterat
     for index, reason in zip(block.cells, block.reasons, strict=True):
         first = next(line.strip() for line in cells[index].source.splitlines() if line.strip())[:70]
         yield f"cell {cells[index].number} {reason}: {first}"
-    first = min(block.cells)
-    yield f"runs before: {listed(range(first))}; the solution: {listed(range(first, answer + 1))}"
+    start = min(block.cells)
+    yield f"runs before: {listed(range(start))}; the solution: {listed(range(start, answer + 1))}"
     if nearer := range(max(block.cells) + 1, answer):
         yield f"a nearer `goal`, with `submit` and `answer` of its own: {listed(nearer)}"
 

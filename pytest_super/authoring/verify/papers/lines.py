@@ -107,19 +107,13 @@ def prove_papers(
     """The findings and the evidence as plain JSON values; logs are kept in `folder`/papers."""
     findings: list[Finding] = []
     proofs: list[PaperProof] = []
-    done = ""
-
-    def show(what: str) -> None:
-        nonlocal done
-        done = what
-
-    with LiveCommand(lambda: f"{len(proofs)}/{len(papers)} papers proven; last run: {done}") as live:
+    with LiveCommand(lambda: f"{len(proofs)}/{len(papers)} papers proven") as live:
         for paper in papers:
             with live.activity(paper.id, "its runs"):
                 try:
                     code = read_originals(paper)
                     make_ignored(folder, logs := folder / "papers" / paper.id)
-                    runs = Runs(paper, start, workers, show)
+                    runs = Runs(paper, start, workers)
                     proof = prove(code, runs, epochs=epochs, logs=logs)
                     found = [*findings_of(proof), *paper_leaks(code, start)]
                 except SuperError as error:

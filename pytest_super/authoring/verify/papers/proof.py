@@ -66,12 +66,11 @@ class PaperProof:
 def prove(code: Originals, runs: Runs, *, epochs: int, logs: Path) -> PaperProof:
     """Prove all functions of a paper. Raises SuperError and InfrastructureError."""
     paper = code.paper
-    places = range(len(paper.functions))
     gold = runs.all(gold_trials(code, epochs, logs))
     # Of an experiment that fails anyway, no other run shows anything.
     working = [one for one in paper.experiments if all(run.passed(one) for run in gold)]
     code = replace(code, paper=paper.model_copy(update={"experiments": working}))
-    trials = {**common_trials(code, epochs, logs), **stub_trials(code, places)} if working else {}
+    trials = {**common_trials(code, epochs, logs), **stub_trials(code)} if working else {}
     results = dict(zip(trials, runs.all(trials.values()), strict=True))
     passes = [result.passes for result in gold]
     verdict: Verdict = "valid" if all(passes) else "flaky" if any(passes) else "gold_fails"
@@ -90,14 +89,15 @@ def prove(code: Originals, runs: Runs, *, epochs: int, logs: Path) -> PaperProof
         seed_failures=failures_of(paper, seeded),
         proposals=propose(plain, code.files, runs.all, texts),
         undescribed=[one.target for one in paper.functions if not (one.passage or one.description)],
-        functions=[prove_function(code.paper, place, results, verdict) for place in places],
+        functions=[
+            prove_function(code.paper, place, results, verdict) for place in range(len(paper.functions))
+        ],
     )
 
 
 def gold_trials(code: Originals, epochs: int, logs: Path) -> list[Trial]:
     return [
         Trial(
-            what="gold",
             files=code.files,
             commands=graded_commands(code.paper.experiments),
             seeds={"PYTHONHASHSEED": seed},
@@ -110,10 +110,10 @@ def gold_trials(code: Originals, epochs: int, logs: Path) -> list[Trial]:
 def common_trials(code: Originals, epochs: int, logs: Path) -> dict[Key, Trial]:
     paper, files = code.paper, code.files
     probes: dict[Key, Trial] = {
-        (PROBES, index): Trial(what="probes", files=code.with_probes(), commands=[one], seeds=UNCOMPILED)
+        (PROBES, index): Trial(files=code.with_probes(), commands=[one], seeds=UNCOMPILED)
         for index, one in enumerate(paper.experiments)
     }
-    exits = Trial(what="exits", files=dict.fromkeys(files, EXIT_LINE), commands=paper.experiments)
+    exits = Trial(files=dict.fromkeys(files, EXIT_LINE), commands=paper.experiments)
     return {**seed_trials(paper, files, epochs, logs), **probes, (EXIT, 0): exits}
 
 
@@ -121,25 +121,20 @@ def seed_trials(paper: Task, files: Files, epochs: int, logs: Path) -> dict[Key,
     experiments = [one for one in paper.experiments if one.reads_seed]
     return {
         (SEEDS, seed): Trial(
-            what=f"the seed {seed}",
-            files=files,
-            commands=experiments,
-            seeds={SEED_VARIABLE: seed},
-            log=logs / f"seed-{seed}.log",
+            files=files, commands=experiments, seeds={SEED_VARIABLE: seed}, log=logs / f"seed-{seed}.log"
         )
         for seed in range(epochs if experiments else 0)
     }
 
 
-def stub_trials(code: Originals, places: Sequence[int]) -> dict[Key, Trial]:
+def stub_trials(code: Originals) -> dict[Key, Trial]:
     paper = code.paper
     return {
         (stub, place): Trial(
-            what=f"{paper.functions[place].name} with the stub {stub}",
             files=code.stubbed(paper.functions[place], stub),
             commands=[one for _, one in needing(paper, place)],
         )
-        for place in places
+        for place in range(len(paper.functions))
         if needing(paper, place)
         for stub in STUBS
     }

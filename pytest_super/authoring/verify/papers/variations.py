@@ -44,7 +44,7 @@ def propose(
     found = {one.name: Proposal(experiment=one.name) for one, _ in todo}
     while todo := [(one, left) for one, left in todo if left and not found[one.name].expected]:
         tried = [varied(one, left.pop(0)) for one, left in todo]
-        trials = [Trial(what=f"a variation of {one.name}", files=files, commands=[one]) for one in tried]
+        trials = [Trial(files=files, commands=[one]) for one in tried]
         for one, result in zip(tried, run(trials), strict=True):
             found[one.name] = proposal_of(one, result, texts)
     return list(found.values())
@@ -100,8 +100,6 @@ def proposal_lines(paper: str, proposal: Proposal) -> Iterator[str]:
         yield f"{name}; append to it:"
         vary = to_yaml({"vary": [{"command": proposal.command, "expected": Flow(proposal.expected)}]})
         yield from indent(vary, INDENT).splitlines()
-    elif proposal.command:
-        tried = "another seed or number in its command yields no other values, or not all of them"
-        yield f"{name}; {tried}: let it take an argument that changes them"
     else:
-        yield f"{name}; its command has no seed and no number: let it take one"
+        tried = "no other seed or number in its command changes its values and yields all of them"
+        yield f"{name}; {tried}: let it take an argument that does"
