@@ -20,8 +20,6 @@ from pytest_super.store.run_folder import make_ignored
 from pytest_super.tasks.task import Task
 from pytest_super.words import counted, one_line, printable_line
 
-Start = Callable[[Task], ReadyKernel]
-
 
 def findings_of(proof: PaperProof) -> Iterator[Finding]:
     """Everything for which an item of the paper cannot be trusted."""
@@ -102,7 +100,7 @@ def proof_lines(proof: PaperProof, findings: Sequence[Finding]) -> Iterator[str]
 
 
 def prove_papers(
-    papers: Sequence[Task], start: Start, *, epochs: int, workers: int, folder: Path
+    papers: Sequence[Task], start: Callable[[Task], ReadyKernel], *, epochs: int, workers: int, folder: Path
 ) -> dict[str, Any]:
     """The findings and the evidence as plain JSON values; logs are kept in `folder`/papers."""
     findings: list[Finding] = []
