@@ -1,6 +1,7 @@
 """Writes a first task of a paper: runs its commands, and states what they execute and yield."""
 
 import os
+import re
 import tempfile
 from argparse import Namespace
 from collections.abc import Callable, Iterator, Sequence
@@ -9,7 +10,6 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from pytest_super.authoring.generate.repositories import parse, pin
-from pytest_super.authoring.importing.autoexperiment.tried import MISSING_MODULE
 from pytest_super.authoring.paper_proposals import (
     Values,
     candidates,
@@ -20,7 +20,7 @@ from pytest_super.authoring.paper_proposals import (
     results_of,
 )
 from pytest_super.authoring.starter import write
-from pytest_super.authoring.verify.outcome import are_different
+from pytest_super.authoring.verify.gold_findings import are_different
 from pytest_super.authoring.verify.papers.runs import UNCOMPILED, Originals, Runs, Trial, read_originals
 from pytest_super.authoring.verify.papers.values import failures_of
 from pytest_super.errors import SuperError
@@ -49,6 +49,9 @@ UNKNOWN = {
     "paper": "paper: {file: paper.md} is the paper's text, next to this file.",
     "sandbox": "sandbox: {packages: [numpy==2.2.6]} is what the code imports.",
 }
+MISSING_MODULE = re.compile(
+    r"^(?:ModuleNotFoundError|ImportError|\S*python[\d.]*): No module named '?([\w.]+)", re.M
+)
 MISSING_PACKAGE = (
     "\nthe module {module} is missing: for containers, list its package and ipykernel in FILE, run "
     "`pytest-super image build --requirements FILE --tag NAME`, and give `--image NAME`; for local and "
@@ -71,7 +74,7 @@ def write_paper(arguments: Namespace, start: Callable[[Task], ReadyKernel]) -> i
     """Write the task file, and run the original code on it: 1 if it fails. Raises SuperError."""
     regex = regex_of(arguments.pattern, arguments.block)
     fields, output = draft_of(arguments)
-    new_runs = partial(Runs, start=start, workers=2, shown=lambda _: None)
+    new_runs = partial(Runs, start=start, workers=2)
     with LiveCommand(lambda: "running the original code"):
         draft = loaded(fields, output)
         ran = [ran_twice(one, read_originals(draft), new_runs(draft), regex) for one in draft.experiments]
@@ -84,7 +87,6 @@ def write_paper(arguments: Namespace, start: Callable[[Task], ReadyKernel]) -> i
         paper = loaded(fields, output)
         write(output, text_of(fields))
         gold = Trial(
-            what="gold",
             files=read_originals(paper).files,
             commands=paper.experiments,
             seeds={"PYTHONHASHSEED": 2},
@@ -167,7 +169,6 @@ def ran_twice(one: Experiment, code: Originals, runs: Runs, regex: RegexValue) -
     with tempfile.TemporaryDirectory() as logs:
         trials = [
             Trial(
-                what=one.name,
                 files=files,
                 commands=[one],
                 seeds={"PYTHONHASHSEED": seed, **more},
@@ -175,10 +176,10 @@ def ran_twice(one: Experiment, code: Originals, runs: Runs, regex: RegexValue) -
             )
             for seed, (files, more) in enumerate(((code.with_probes(), UNCOMPILED), (code.files, {})))
         ]
-        outcomes = runs.all(trials)
+        results = runs.all(trials)
         printed = [path.read_text(encoding="utf-8") for path in sorted(Path(logs).iterdir())]
     texts = [text.removeprefix(heading(one.command)) for text in printed]
-    if failures := failures_of(code.paper, outcomes):
+    if failures := failures_of(code.paper, results):
         hint = "; --timeout allows more time" if failures[0].exit_code is None else ""
         if missing := MISSING_MODULE.search("\n".join(texts)):
             hint = MISSING_PACKAGE.format(module=missing[1])
@@ -189,7 +190,7 @@ def ran_twice(one: Experiment, code: Originals, runs: Runs, regex: RegexValue) -
     if not values:
         but = last_lines(texts[0]) or "nothing at all"
         raise SuperError(f"`{one.command}` prints nothing that --pattern matches, but: {but}")
-    executed = {code.paper.functions[place].target for place in outcomes[0].executed}
+    executed = {code.paper.functions[place].target for place in results[0].executed}
     return Ran(executed, values, found[0].hidden, found[0].has_block)
 
 

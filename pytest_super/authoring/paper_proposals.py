@@ -9,8 +9,8 @@ from typing import Any, NamedTuple
 
 from pydantic import ValidationError
 
+from pytest_super.authoring.verify.gold_findings import are_different
 from pytest_super.authoring.verify.leaks import values_in
-from pytest_super.authoring.verify.outcome import are_different
 from pytest_super.authoring.verify.papers.values import Spread, as_number
 from pytest_super.authoring.verify.papers.variations import read
 from pytest_super.authoring.verify.texts import Text

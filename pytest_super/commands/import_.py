@@ -1,13 +1,10 @@
 """`pytest-super import`: published data as task files."""
 
 from argparse import ArgumentParser, Namespace
-from functools import partial
 from pathlib import Path
 
 from pytest_super.commands.image import add_build_options
-from pytest_super.commands.sandboxes import add_sandbox_arguments, kernel_starter, refuse_sandbox_arguments
 from pytest_super.kernel.providers.docker.engine import SUPER_IMAGE
-from pytest_super.option_types import amount
 
 HELP = "make task files from published data"
 SETS = ("expert", "masked", "auto")
@@ -35,8 +32,8 @@ def add_super(data: ArgumentParser) -> None:
         "--from",
         dest="source",
         type=Path,
-        metavar="PATH",
-        help="a file of the set, or a folder with the data set's files, in place of the hub",
+        metavar="FILE",
+        help="a file of the set, in place of the hub",
     )
     data.add_argument("--output", type=Path, metavar="DIR", help="folder for the files (default: super/SET)")
     add_force(data)
@@ -62,14 +59,6 @@ def add_autoexperiment(data: ArgumentParser) -> None:
     data.epilog = "Exit status: 0 everything was imported, 1 something was left out."
     data.add_argument("checkout", type=Path, metavar="PATH", help="a checkout of the repository")
     add_output(data, Path("autoexperiment"))
-    data.add_argument(
-        "--try",
-        dest="seconds",
-        type=amount,
-        metavar="SECONDS",
-        help="run each experiment for at most so long, and say which inputs it lacks",
-    )
-    add_sandbox_arguments(data, "--try")
 
 
 def add_harbor(data: ArgumentParser) -> None:
@@ -143,12 +132,4 @@ def make_harbor(arguments: Namespace) -> int:
 def make_autoexperiment(arguments: Namespace) -> int:
     from pytest_super.authoring.importing.autoexperiment.command import import_autoexperiment
 
-    trying = None
-    if arguments.seconds is None:
-        refuse_sandbox_arguments(arguments, "--try")
-    else:
-        from pytest_super.authoring.importing.autoexperiment.tried import try_papers
-
-        start = kernel_starter(arguments, "import", is_trusted=False)
-        trying = partial(try_papers, start=start, seconds=arguments.seconds)
-    return import_autoexperiment(arguments.checkout, arguments.output, force=arguments.force, trying=trying)
+    return import_autoexperiment(arguments.checkout, arguments.output, force=arguments.force)

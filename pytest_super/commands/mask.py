@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from pytest_super.authoring.masking.proof import Proof, prove
 from pytest_super.authoring.masking.propose import propose, skeleton, subproblems_yaml
 from pytest_super.commands.mask_functions import add_function_arguments, mask_folder
-from pytest_super.commands.sandboxes import add_sandbox_arguments, kernel_starter, refuse_sandbox_arguments
+from pytest_super.commands.sandboxes import add_sandbox_arguments, kernel_starter
 from pytest_super.errors import SuperError
 from pytest_super.report.live import LiveCommand
 from pytest_super.tasks.fields import legal_id
@@ -22,7 +22,6 @@ from pytest_super.tasks.task import Task
 from pytest_super.words import printable_line
 
 if TYPE_CHECKING:
-    from pytest_super.kernel.client import Kernel
     from pytest_super.session.trial.item import ReadyKernel
 
 HELP = "mask parts of a solution (propose or prove sub-problems), or functions of a folder"
@@ -34,61 +33,34 @@ def add_arguments(parser: ArgumentParser) -> None:
         "path", type=Path, metavar="PATH", help="a notebook, a task file, or a folder with Python files"
     )
     parser.add_argument(
-        "--output", type=Path, metavar="PATH", help="write the YAML there; of a folder: the masked copy"
+        "--output", type=Path, metavar="DIR", help="of a folder with Python files: the masked copy"
     )
     proof = parser.add_argument_group("sub-problems of a task file")
     proof.add_argument("--check", action="store_true", help="prove them in kernels")
-    proof.add_argument(
-        "--id",
-        action="append",
-        default=[],
-        metavar="ID",
-        help="with --check: only this sub-problem; can be repeated",
-    )
-    add_sandbox_arguments(proof, "--check")
+    add_sandbox_arguments(proof)
     add_function_arguments(parser)
 
 
 def run(arguments: Namespace) -> int:
     if arguments.targets or arguments.path.is_dir():
         return mask_folder(arguments)
+    if arguments.output:
+        raise SuperError("--output is for the masked copy of a folder: YAML is printed, so send it to a file")
     if arguments.check:
-        if arguments.output:
-            raise SuperError("--check writes nothing: leave out --output")
-        return check(arguments.path, arguments.id, kernel_starter(arguments, "mask-check"))
-    refuse_sandbox_arguments(arguments, "--check", {"--id": "id"})
-    return write_proposal(arguments.path, arguments.output)
+        return check(arguments.path, kernel_starter(arguments, "mask-check"))
+    if arguments.sandbox or arguments.image or arguments.pip_config:
+        raise SuperError("--sandbox, --image and --pip-config are for --check")
+    return print_proposal(arguments.path)
 
 
-def write_proposal(path: Path, output: Path | None) -> int:
-    """Print the YAML, or write it to `output`, which must not exist. Raises SuperError."""
-    text = of_notebook(path, output) if path.suffix == ".ipynb" else of_tasks(path)
-    if output is None:
-        sys.stdout.write(text)
-        return 0
-    try:
-        with output.open("x", encoding="utf-8") as file:
-            file.write(text)
-    except OSError as error:
-        raise SuperError(f"{output} cannot be written: {error.strerror}") from None
+def print_proposal(path: Path) -> int:
+    if path.suffix == ".ipynb":
+        cells, id = cells_of(path), legal_id(path.stem) or "task"
+        text = skeleton(id, path.name) + proposal(id, cells, len(cells) - 1)
+    else:
+        text = of_tasks(path)
+    sys.stdout.write(text)
     return 0
-
-
-def of_notebook(path: Path, output: Path | None) -> str:
-    cells, id = cells_of(path), legal_id(path.stem) or "task"
-    return skeleton(id, name_from(path, output)) + proposal(id, cells, len(cells) - 1)
-
-
-def name_from(notebook: Path, output: Path | None) -> str:
-    """The notebook's path as the task file states it. Printed YAML is for a file next to it."""
-    if output is None:
-        return notebook.name
-    place, folder = notebook.parent.resolve() / notebook.name, output.parent.resolve()
-    if not place.is_relative_to(folder):
-        raise SuperError(
-            f"{output}: a task file must be next to its notebook, {notebook}, or in a folder above"
-        )
-    return place.relative_to(folder).as_posix()
 
 
 def of_tasks(path: Path) -> str:
@@ -110,33 +82,17 @@ def proposal(id: str, cells: Sequence[SolutionCell], answer: int) -> str:
     return subproblems_yaml(id, cells, blocks, answer)
 
 
-def check(path: Path, ids: Sequence[str], start: Callable[[Task], ReadyKernel]) -> int:
-    """Prove the sub-problems `ids`, or all, and print a line for each. Exit status 1 if any is not proven."""
+def check(path: Path, start: Callable[[Task], ReadyKernel]) -> int:
+    """Prove the sub-problems, and print a line for each. Exit status 1 if any is not proven."""
     tasks = [task for task in load_tasks(path) if isinstance(task, DerivedTask)]
-    if unknown := sorted(set(ids) - {task.id for task in tasks}):
-        raise SuperError(f"{path}: there is no sub-problem {unknown[0]}")
     if not tasks:
         raise SuperError(f"{path}: it has no `subproblems`")
-    chosen = [task for task in tasks if not ids or task.id in ids]
     proofs: list[Proof] = []
-    with LiveCommand(lambda: f"{len(proofs)}/{len(chosen)} sub-problems checked") as live:
-        for task in chosen:
-            proofs.append(shown_proof(task, start, live))
+    with LiveCommand(lambda: f"{len(proofs)}/{len(tasks)} sub-problems checked") as live:
+        for task in tasks:
+            with live.activity(task.id, "its cells, with and without the masked ones"):
+                proof = prove(task, lambda task: start(task).kernel)
+            proofs.append(proof)
+            verdict = "proven" if proof.is_proven else "not proven"
+            live.print_line(printable_line(f"{task.id}: {verdict}: {proof.reason}"))
     return 0 if all(proof.is_proven for proof in proofs) else 1
-
-
-def shown_proof(task: DerivedTask, start: Callable[[Task], ReadyKernel], live: LiveCommand) -> Proof:
-    """Prove one sub-problem and print the result."""
-    runs = iter(("its cells", "its cells without the masked ones"))
-    with live.activity(task.id, "") as activity:
-
-        def start_shown(task: Task) -> Kernel:
-            activity.begin("sandbox start")
-            kernel = start(task).kernel
-            activity.begin(next(runs))
-            return kernel
-
-        proof = prove(task, start_shown)
-    verdict = "proven" if proof.is_proven else "not proven"
-    live.print_line(printable_line(f"{proof.id}: {verdict}: {proof.reason}"))
-    return proof

@@ -15,10 +15,13 @@ PASSED_ON = {
 def add_pytest_options(parser: ArgumentParser) -> None:
     parser.add_argument("-n", dest="workers", metavar="N", help="workers, as for pytest-xdist")
     for name, meaning in PASSED_ON.items():
-        parser.add_argument(f"--{name}", action="append", dest=name, metavar="VALUE", help=meaning)
+        action = "append" if name == "mount" else "store"
+        parser.add_argument(f"--{name}", action=action, metavar="VALUE", help=meaning)
 
 
 def pytest_options(arguments: Namespace) -> list[str]:
     workers = [f"-n{arguments.workers}"] if arguments.workers else []
-    passed = [f"--super-{name}={value}" for name in PASSED_ON for value in getattr(arguments, name) or ()]
-    return [*workers, *passed]
+    names = [name for name in PASSED_ON if name != "mount"]
+    given = {name: getattr(arguments, name.replace("-", "_")) for name in names}
+    passed = [f"--super-{name}={value}" for name, value in given.items() if value is not None]
+    return [*workers, *passed, *(f"--super-mount={place}" for place in arguments.mount or ())]

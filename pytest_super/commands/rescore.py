@@ -3,23 +3,18 @@
 from __future__ import annotations
 
 from argparse import ArgumentParser, Namespace
-from collections.abc import Callable, Collection, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pytest_super.commands.json_file import write_json
-from pytest_super.commands.sandboxes import add_sandbox_arguments, kernel_starter, refuse_sandbox_arguments
 from pytest_super.commands.stored_run import RUNS
 from pytest_super.commands.task_files import known_tasks
 from pytest_super.errors import SuperError
 from pytest_super.store.stored_runs import find_path
 
 if TYPE_CHECKING:
-    from pytest_super.authoring.rescore.regrading import Regraded
     from pytest_super.authoring.rescore.scores import Rescored
-    from pytest_super.authoring.rescore.trials import StoredTrial
-    from pytest_super.session.trial.item import ReadyKernel
     from pytest_super.tasks.task import Task
 
 HELP = "score stored trajectories again, as the paper and as the published code do"
@@ -46,14 +41,10 @@ def add_arguments(parser: ArgumentParser) -> None:
         "--json", type=Path, metavar="FILE", help="also write all figures and reasons to this file"
     )
     parser.add_argument(
-        "--grade", action="store_true", help="run the tasks' graders again, on the files that were collected"
-    )
-    parser.add_argument(
         "--write",
         action="store_true",
         help="also write the scores as a new run beside the one that PATH names, which stays as it is",
     )
-    add_sandbox_arguments(parser, "--grade")
 
 
 def run(arguments: Namespace) -> int:
@@ -62,7 +53,7 @@ def run(arguments: Namespace) -> int:
     from pytest_super.authoring.rescore.scores import rescore_all
     from pytest_super.authoring.rescore.trials import read_trials
 
-    arguments.paths = [path_of(name) for name in arguments.paths]
+    arguments.paths = [find_path(RUNS, name) for name in arguments.paths]
     if arguments.write:
         from pytest_super.authoring.rescore.results import read_facts
 
@@ -72,11 +63,7 @@ def run(arguments: Namespace) -> int:
         read_facts(arguments.paths[0])
     trials, unread = read_trials(arguments.paths)
     tasks = tasks_and_answers(arguments.tasks, arguments.answers, {trial.result.id for trial in trials})
-    if arguments.grade:
-        rescored, unscored = rescore_and_grade(trials, tasks, kernel_starter(arguments, "rescore"))
-    else:
-        refuse_sandbox_arguments(arguments, "--grade")
-        rescored, unscored = rescore_all(trials, tasks)
+    rescored, unscored = rescore_all(trials, tasks)
     broken = [*unread, *unscored]
     for line in rescore_lines(rescored, broken):
         print(line)
@@ -84,13 +71,6 @@ def run(arguments: Namespace) -> int:
         write_json(arguments.json, rescore_data(rescored, broken))
     is_whole = write_new_run(arguments, rescored, tasks) if arguments.write else True
     return 0 if is_whole and not broken else 1
-
-
-def path_of(name: str) -> Path:
-    """Where there is nothing, the path itself, which cannot be read."""
-    with suppress(SuperError):
-        return find_path(RUNS, name)
-    return Path(name)
 
 
 def write_new_run(arguments: Namespace, rescored: Sequence[Rescored], tasks: Mapping[str, Task]) -> bool:
@@ -107,26 +87,6 @@ def write_new_run(arguments: Namespace, rescored: Sequence[Rescored], tasks: Map
     for line in new_run_lines(found, folder):
         print(line)
     return not found.left_out
-
-
-def rescore_and_grade(
-    trials: Sequence[StoredTrial], tasks: Mapping[str, Task], start: Callable[[Task], ReadyKernel]
-) -> tuple[list[Rescored], list[str]]:
-    from pytest_super.authoring.rescore.regrading import grade_again
-    from pytest_super.authoring.rescore.scores import rescore_all
-    from pytest_super.report.live import LiveCommand
-
-    done = 0
-    with LiveCommand(lambda: f"{done}/{len(trials)} trials graded again") as live:
-
-        def grade(trial: StoredTrial, task: Task) -> Regraded | None:
-            nonlocal done
-            with live.activity(trial.result.name, "grading"):
-                values = grade_again(trial, task, start)
-            done += 1
-            return values
-
-        return rescore_all(trials, tasks, grade)
 
 
 def tasks_and_answers(tasks: Sequence[Path], answers: Path | None, ids: Collection[str]) -> dict[str, Task]:

@@ -5,36 +5,20 @@ from __future__ import annotations
 import os
 import sys
 from argparse import ArgumentParser, Namespace, _ArgumentGroup
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
-
-from pytest_super.errors import SuperError
 
 if TYPE_CHECKING:
     from pytest_super.session.trial.item import ReadyKernel
     from pytest_super.tasks.task import Task
 
-# Each option with its name in the namespace.
-OPTIONS = {"--sandbox": "sandbox", "--image": "image", "--pip-config": "pip_config"}
 
-
-def add_sandbox_arguments(parser: ArgumentParser | _ArgumentGroup, mode: str | None = None) -> None:
-    """`mode` is the option, if any, without which no sandbox is started."""
-    when = f"with {mode}: " if mode else ""
-    parser.add_argument("--sandbox", metavar="NAME", help=f"{when}the provider of sandboxes (default: auto)")
-    parser.add_argument("--image", help=f"{when}the container image")
-    parser.add_argument("--pip-config", type=Path, help=f"{when}a pip.conf for containers")
-
-
-def refuse_sandbox_arguments(
-    arguments: Namespace, mode: str, others: Mapping[str, str] | None = None
-) -> None:
-    """Raises SuperError for options that need `mode`: those of sandboxes, and `others`."""
-    options = {**(others or {}), **OPTIONS}
-    if idle := [option for option, name in options.items() if getattr(arguments, name)]:
-        raise SuperError(f"only with {mode}: {', '.join(idle)}")
+def add_sandbox_arguments(parser: ArgumentParser | _ArgumentGroup) -> None:
+    parser.add_argument("--sandbox", metavar="NAME", help="the provider of sandboxes (default: auto)")
+    parser.add_argument("--image", help="the container image")
+    parser.add_argument("--pip-config", metavar="FILE", help="a pip.conf for containers")
 
 
 def kernel_starter(
@@ -50,7 +34,9 @@ def kernel_starter(
     from pytest_super.snapshots.prefix import Prefix
 
     settings = SandboxSettings(
-        image=arguments.image, pip_config=arguments.pip_config, ca_bundle=trusted_certificates(os.environ)
+        image=arguments.image,
+        pip_config=Path(arguments.pip_config) if arguments.pip_config else None,
+        ca_bundle=trusted_certificates(os.environ),
     )
     chosen = choose_provider(arguments.sandbox or "auto", settings, is_trusted=is_trusted)
     if chosen.note:

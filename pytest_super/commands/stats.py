@@ -12,8 +12,8 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 
 def run(arguments: Namespace) -> int:
-    from pytest_super.authoring.stats.summary import stats_lines
+    from pytest_super.authoring.stats import stats_lines
 
-    for line in list(stats_lines(valid_tasks(arguments.paths))):
+    for line in stats_lines(valid_tasks(arguments.paths)):
         print(line)
     return 0

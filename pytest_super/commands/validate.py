@@ -30,26 +30,11 @@ def run(arguments: Namespace) -> int:
         print(printable(str(error)))
         return 1
     for task in tasks:
-        for note in notes(task):
-            print(printable_line(f"{task.place}: note: {note}"))
         for warning in warnings(task):
             print(printable_line(f"{task.place}: warning: {warning}"))
     files = counted(len({task._path for task in tasks}), "file")
     print(f"{counted(len(tasks), 'task')} in {files}: valid")
     return 0
-
-
-def notes(task: Task) -> Iterator[str]:
-    """What is valid and easily overlooked: the empty lists and mappings that are compared."""
-    # Not at the top, for the commands that are only listed.
-    from pytest_super.metrics.leaves import is_empty, leaves, shown
-
-    for compared in compared_values(task):
-        for inner, leaf in leaves(compared.value):
-            if is_empty(leaf):
-                kind = "mapping" if isinstance(leaf, dict) else "list"
-                place = shown((*compared.place, *inner))
-                yield f"`{place}` is an empty {kind}, which only an empty {kind} equals"
 
 
 def warnings(task: Task) -> Iterator[str]:

@@ -22,8 +22,6 @@ class Plan(NamedTuple):
     """How many steps the snapshot covers."""
     settings: str
     """The `%cd` and `%env` lines of these steps, as one cell; "" if there are none."""
-    has_tagged: bool
-    """Whether one of these steps is a cell that the task file tags `files`."""
 
 
 def plan_of(steps: Sequence[PreExecuted]) -> Plan | None:
@@ -31,7 +29,7 @@ def plan_of(steps: Sequence[PreExecuted]) -> Plan | None:
     # Not beyond a Python cell that could be run again: it would see files that later steps have changed.
     covered = list(takewhile(leaves_only_files, steps))
     settings = [line for step in covered for line in settings_of(step)]
-    return Plan(len(covered), "\n".join(settings), any(step.files for step in covered)) if covered else None
+    return Plan(len(covered), "\n".join(settings)) if covered else None
 
 
 def leaves_only_files(step: PreExecuted) -> bool:

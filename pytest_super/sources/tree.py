@@ -3,10 +3,8 @@
 import codecs
 import os
 import re
-import textwrap
 from collections.abc import Iterator
 from dataclasses import dataclass
-from email.parser import Parser
 from functools import cached_property
 from itertools import islice
 from pathlib import Path, PurePosixPath
@@ -66,15 +64,10 @@ class Tree:
 
     @cached_property
     def readme(self) -> str:
-        """The text of the top-level README, with its markup; "" if there is none.
-
-        Many source distributions have it only as the description in their metadata.
-        """
+        """The text of the top-level README, with its markup; "" if there is none."""
         names = sorted((name for name in self.files if README.fullmatch(name)), key=rank)
-        texts = [legible(self.read(name)).strip() for name in names]
-        if "PKG-INFO" in self.files:
-            texts.append(description(legible(self.read("PKG-INFO"))))
-        return next((text for text in texts if text), "")
+        texts = (legible(self.read(name)).strip() for name in names)
+        return next(filter(None, texts), "")
 
     def is_script(self, path: str) -> bool:
         """Whether the file is a Python or shell script: by its suffix, or without one by its first line."""
@@ -87,17 +80,6 @@ def rank(name: str) -> tuple[int, str]:
     """Sort key of READMEs: Markdown first, because the others are often generated from it."""
     suffixes = (".md", ".markdown", ".rst", ".txt", "")
     return suffixes.index(PurePosixPath(name.lower()).suffix), name
-
-
-def description(metadata: str) -> str:
-    """The project's description: the body of its core metadata or, before version 2.1, a header."""
-    message = Parser().parsestr(metadata)
-    if "Name" not in message:
-        return ""
-    header = message.get("Description", "")
-    # All lines of the header but its first are indented by eight.
-    text = str(message.get_payload()).strip() or textwrap.dedent(f"{' ' * 8}{header}").strip()
-    return "" if text == "UNKNOWN" else text
 
 
 def legible(data: bytes) -> str:

@@ -138,18 +138,6 @@ def test_validate_counts_what_is_valid_and_says_when_there_is_nothing(folder: Ta
     assert "there is no *.task.yaml file" in done.stderr
 
 
-def test_validate_names_the_empty_values_that_are_compared(folder: TaskFolder) -> None:
-    result = [{"json": {"file": "o"}, "expected": []}]
-    grade = {"collect": ["a.py"], "command": "true", "result": result}
-    folder.add_task("a", answer={"n": [1, {}], "\x1b[2J": 2}, grade=grade)
-    *notes, _count = folder.command("validate", "tasks").stdout.splitlines()
-    note = "tasks/a.task.yaml:1: note:"
-    assert notes == [
-        f"{note} `answer.n[1]` is an empty mapping, which only an empty mapping equals",
-        f"{note} `grade.result[0].expected` is an empty list, which only an empty list equals",
-    ]
-
-
 def test_validate_warns_of_numbers_for_which_0_is_right(folder: TaskFolder) -> None:
     path = "a.task.yaml"
     folder.write(

@@ -92,4 +92,3 @@ def test_check_proves_each_sub_problem_and_says_which_it_does_not(
     assert "cell 4 failed: SyntaxError" in issue
     assert data.startswith("sum_data: proven: ")
     assert cpu.startswith("sum_cpu: not proven: with the masked cells there is no answer (cell 4 failed: ")
-    assert main(["mask", "--check", "--sandbox=local", "--id=sum_issue", str(path)]) == 0

@@ -258,21 +258,17 @@ def test_a_failure_of_gold_names_how_its_command_ended_and_a_log_that_is_kept(co
 
 
 @pytest.mark.slow
-def test_a_value_that_differs_from_the_papers_is_told_and_fails_gold_only_if_that_decides(code: Path) -> None:
+def test_a_value_that_differs_from_the_papers_fails_gold_only_if_that_decides(code: Path) -> None:
     # `mean` has a tolerance, `first` none.
     stated = {"mean": 3.14, "first": 2.01}
     one = {"name": "run", "command": "python run.py", "result": [MEAN, FIRST], "paper": stated}
-    told = "paper: run: first is 2 by the gold run, which decides, but 2.01 in the paper"
-    printed, data = verify(code, ["mean", "first"], experiments=[one], status=0)
-    assert told in printed.splitlines()
-    assert data["papers"][0]["disagreements"] == [{"name": "run: first", "gold_run": "2", "paper": "2.01"}]
+    _, data = verify(code, ["mean", "first"], experiments=[one], status=0)
     assert data["findings"] == []
     printed, data = verify(code, ["mean"], experiments=[{**one, "graded_by": "paper"}], status=1)
     assert verdicts(data) == {"mean": "gold_fails"}
     why = "run: first is 2.0, not the paper's 2.01, by which it is graded"
     assert data["findings"][0]["facts"]["text"] == why
     assert f"paper/gold-0.log): {why}" in printed
-    assert data["papers"][0]["disagreements"] == []
 
 
 @pytest.mark.slow
@@ -377,9 +373,9 @@ def test_an_experiment_that_cannot_vary_is_named(code: Path) -> None:
     experiments = [{"name": name, "command": one, "result": [MEAN]} for name, one in commands.items()]
     printed, _ = verify(code, ["mean"], status=0, experiments=experiments)
     name = "has no hidden variation, so a table of its values passes; "
-    why = "another seed or number in its command yields no other values, or not all of them: "
-    assert f"`same` {name}{why}let it take an argument that changes them" in printed
-    assert f"`none` {name}its command has no seed and no number: let it take one" in printed
+    why = "no other seed or number in its command changes its values and yields all of them: "
+    assert f"`same` {name}{why}let it take an argument that does" in printed
+    assert f"`none` {name}{why}" in printed
 
 
 @pytest.mark.slow
@@ -496,12 +492,10 @@ def test_a_paper_that_cannot_be_proven_is_unknown(code: Path) -> None:
 
 
 @pytest.mark.long
-def test_a_sample_of_the_functions_is_proven_and_other_tasks_are_verified_as_before(code: Path) -> None:
+def test_other_tasks_are_verified_beside_papers(code: Path) -> None:
     other = {"id": "other", "set": "expert", "query": "q", "answer": 2, "solution": {"cells": ["1 + 1"]}}
     (code.parent / "other.task.yaml").write_text(yaml.safe_dump(other))
-    options = ("other.task.yaml", "--functions=2")
-    printed, data = verify(code, ["mean", "total", "first"], MEAN, FIRST, status=0, options=options)
+    printed, data = verify(code, ["mean", "first"], MEAN, FIRST, status=0, options=("other.task.yaml",))
     assert "1 task, 2 trials in 2 epochs: nothing was found" in printed
     assert "paper: 2 gold runs, 2 functions: 2 valid" in printed
-    assert len(verdicts(data)) == 2
     assert data["tasks"] == 1

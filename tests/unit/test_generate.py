@@ -192,7 +192,6 @@ def test_what_only_looks_like_such_an_import_is_none(place: Workplace, start: st
     [
         ({"README__md": " \n\t\n"}, "no_readme"),
         ({"README__md": "", "ReadMe__RST": "text"}, ""),
-        ({"README__md": "", "PKG-INFO": "Name: m\nDescription-Content-Type: text/markdown\n\n# M\n"}, ""),
         ({"train__py": "", "train__R": "x"}, "no_script"),
     ],
 )

@@ -84,7 +84,7 @@ class Data:
         return path
 
     def run(self, set_name: str, *options: str) -> int:
-        source = [] if "--from" in options else ["--from", str(self.folder.parent)]
+        source = [] if "--from" in options else ["--from", str(self.folder / FILES[set_name])]
         return self.download(set_name, *source, "--output", str(self.output), *options)
 
     def download(self, set_name: str, *options: str) -> int:
@@ -397,14 +397,6 @@ def test_a_file_that_is_not_of_the_form_is_refused_by_line(data: Data, text: str
     assert data.run("expert") == 1
     assert all(part in data.err for part in error)
     assert not data.output.exists()
-
-
-def test_a_source_is_the_folder_of_the_data_set_or_a_file_of_the_set(data: Data) -> None:
-    path = data.write("expert", EXPERT).rename(data.folder.parent / "elsewhere.jsonl")
-    assert data.run("expert", "--from", str(path)) == 0
-    assert set(data.tasks()) == {"galore"}
-    assert data.run("auto") == 1
-    assert f"{data.folder.parent}: there is no tasks/auto_gen.jsonl, nor auto_gen.jsonl\n" in data.err
 
 
 # The hub

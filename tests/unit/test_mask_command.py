@@ -114,8 +114,7 @@ def test_a_proposal_says_why_and_what_it_comes_to_and_asks_for_what_is_missing(b
         code("import json"), code("rows = pandas.read_csv('a.csv')"), code("n = 3"), code("(rows, n)")
     )
     assert "  # cell 2 has `read_csv`: rows = pandas.read_csv('a.csv')\n" in out
-    assert "  # runs before: 1, 3; the solution: 2, 4\n" in out
-    assert "    pre_execute:\n      - 1\n      - 3\n" in out
+    assert "  # runs before: 1; the solution: 2, 3, 4\n" in out
     assert "I have already executed some of the required steps" in out
     assert out.count("TODO") > 4
     out = bench.propose(code("1"), code("2"))
@@ -141,44 +140,15 @@ def test_a_task_file_gives_the_field_alone(bench: Bench) -> None:
     ]
 
 
-def test_output_is_written_to_a_new_file_only(bench: Bench) -> None:
-    notebook, output = bench.write(code("%pip install x"), code("1")), bench.folder / "out.task.yaml"
-    command = ["mask", str(notebook), f"--output={output}"]
-    assert main(command) == 0
-    assert bench.capsys.readouterr().out == ""
-    written = output.read_text()
-    assert "nb_dependencies" in written
-    output.write_text("mine")
-    assert main(command) == 1
-    assert output.read_text() == "mine"
-    folder = bench.folder / "tasks"
-    folder.mkdir()
-    assert main(["mask", str(notebook), f"--output={folder / 'out.task.yaml'}"]) == 1
-    assert list(folder.iterdir()) == []
-    assert f"next to its notebook, {notebook}" in bench.capsys.readouterr().err
-
-
 @pytest.mark.parametrize(
     ("name", "id"), [("My notes (1)", "My-notes-1-"), ("_draft", "draft"), ("-", "task")]
 )
 def test_a_notebook_of_any_name_gives_a_task_that_can_be_loaded(bench: Bench, name: str, id: str) -> None:
     notebook = bench.write(code("%pip install x"), code("1")).rename(bench.folder / f"{name}.ipynb")
     output = bench.folder / "out.task.yaml"
-    assert main(["mask", str(notebook), f"--output={output}"]) == 0
+    assert main(["mask", str(notebook)]) == 0
+    output.write_text(bench.capsys.readouterr().out)
     assert [task.id for task in load_tasks(output)] == [id, f"{id}_dependencies"]
-
-
-def test_the_notebook_is_named_from_where_the_task_file_lies(
-    bench: Bench, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    folder = bench.folder / "notes"
-    folder.mkdir()
-    bench.write(code("%pip install x"), code("1")).rename(folder / "nb.ipynb")
-    monkeypatch.chdir(folder)
-    assert main(["mask", "nb.ipynb", "--output=../out.task.yaml"]) == 0
-    parent, _ = load_tasks(bench.folder / "out.task.yaml")
-    assert parent.solution is not None
-    assert parent.solution.notebook == "notes/nb.ipynb"
 
 
 @pytest.mark.parametrize("sign", ["\r", "\u2028", "\ud800"])
@@ -259,7 +229,7 @@ def test_the_answer_must_be_right_with_the_mask_and_wrong_without(
     shop: Shop, cells: list[str], fields: dict[str, Any], is_proven: bool, reason: str
 ) -> None:
     proof = shop.prove(cells, [2], **fields)
-    assert (proof.id, proof.is_proven) == ("a_data", is_proven)
+    assert proof.is_proven == is_proven
     assert proof.reason.startswith(reason)
     assert all(kernel.is_closed for kernel in shop.kernels)
 
@@ -277,7 +247,7 @@ def test_a_task_without_an_answer_cannot_be_proven(shop: Shop) -> None:
     )
     (_, task) = load_tasks(shop.path)
     assert isinstance(task, DerivedTask)
-    assert prove(task, shop.start) == Proof(id="b", is_proven=False, reason="its answer is not known")
+    assert prove(task, shop.start) == Proof(is_proven=False, reason="its answer is not known")
 
 
 CELLS = "solution: {cells: ['1', '2']}\n"
@@ -288,10 +258,10 @@ MASKED = CELLS + "subproblems: [{id: b, category: data, query: q, mask: [1]}]\n"
     ("fields", "arguments", "message"),
     [
         ("", [], "no task in it has a solution"),
-        (MASKED, ["--id=b", "--image=c", "--pip-config=d"], "only with --check: --id, --image, --pip-config"),
-        (MASKED, ["--sandbox=local"], "only with --check: --sandbox"),
+        (MASKED, ["--image=c", "--pip-config=d"], "--sandbox, --image and --pip-config are for --check"),
+        (MASKED, ["--sandbox=local"], "--sandbox, --image and --pip-config are for --check"),
+        (MASKED, ["--output=t.yaml"], "--output is for the masked copy of a folder"),
         (CELLS, ["--check"], "it has no `subproblems`"),
-        (MASKED, ["--check", "--id=c"], "there is no sub-problem c"),
         (MASKED, ["--check", "--sandbox=docker"], "unix:///nonexistent"),
     ],
 )

@@ -5,48 +5,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import example, given
-from hypothesis import strategies as st
 
-from pytest_super.authoring.stats.code_lines import lines_of_cell, lines_of_edit
+from pytest_super.authoring.stats import lines_of_cell
 from pytest_super.cli import main
-from pytest_super.tasks.task import Edit
 
 
-@pytest.mark.parametrize(
-    ("source", "lines"),
-    [
-        ("def f():\n    # why\n\n    return 1", 2),
-        ('text = """\n# no comment\n\nend"""', 3),
-        ("x = [\n    1,\n    # why\n    2,\n]", 4),
-        ("!pip install \\\n    a \\\n    # b", 3),
-        ("for x in y:\n    # why\n    !run \\\n        {x}\n    print(x)", 4),
-        ("%%bash\n# why\ncd src\n\npython train.py", 3),
-        ("%%capture out\nx = '''\n# no comment\n'''", 4),
-        ("%%writefile a.py\n# why\nx = 1\n", 2),
-        ("%%writefile -a src/a.sh\n# why\nls\n", 2),
-        ("%%writefile notes.md\n# a heading\n\ntext", 3),
-        ("no (python\n# why\nat all", 2),
-        ("x = '\n# why\n", 1),
-        ("x = 1\r\n# why\r\n\r\n", 1),
-    ],
-)
-def test_lines_of_a_cell_are_those_that_are_neither_blank_nor_a_comment(source: str, lines: int) -> None:
-    assert lines_of_cell(source) == lines
-
-
-@example("\r\x80")
-@given(st.text())
-def test_any_text_is_counted(source: str) -> None:
-    assert 0 <= lines_of_cell(source) <= sum(bool(line.strip()) for line in source.split("\n"))
-
-
-@pytest.mark.parametrize(
-    ("before", "after", "lines"),
-    [("a\nb\nc", "a\nB\nc", 1), ("a", "a\nb\nc", 2), ("a\nb\nc\nd", "A\nb\nc\nD", 2), ("a", "a", 0)],
-)
-def test_a_line_of_an_edit_that_is_replaced_counts_once(before: str, after: str, lines: int) -> None:
-    assert lines_of_edit(Edit(path="f", before=before, after=after)) == lines
+def test_lines_of_a_cell_are_those_that_are_neither_blank_nor_a_comment() -> None:
+    assert lines_of_cell("def f():\n    # why\n\n    return 1") == 2
+    assert lines_of_cell("%%bash\n# why\ncd src\n\npython train.py") == 3
 
 
 class Bench:
@@ -113,22 +79,20 @@ def test_sizes_are_means_and_medians_of_the_tasks_that_have_one(bench: Bench) ->
     bench.task("c", solution={"cells": ["%%bash\nls\n\nls\nls\nls\nls\nls\nls"]})
     bench.task("d")
     lines = bench.stats()
-    assert "expert 5.0 (4) 2.3 (2) 2.0 (2) - -" in lines
+    assert "expert 5.0 (4) 2.3 (2) 2.0 (2)" in lines
     assert "expert 3 4 2 0" in lines
     assert not any(line.startswith("categories") for line in lines)
 
 
-def test_notebooks_are_read_and_edits_count_their_changed_lines(bench: Bench) -> None:
+def test_notebooks_are_read(bench: Bench) -> None:
     cells = [
         {"cell_type": "markdown", "source": "# a heading"},
         {"cell_type": "code", "source": ["x = 1\n", "# why\n", "x"]},
         {"cell_type": "code", "source": "\n"},
     ]
     bench.folder.joinpath("a.ipynb").write_text(json.dumps({"nbformat": 4, "cells": cells}))
-    edit = {"path": "a.py", "before": "a\nb", "after": "a\nc"}
-    prefix = ["import a\nimport b", {"edit": edit}]
-    bench.task("a", "masked", category="goal", solution={"notebook": "a.ipynb"}, pre_execute=prefix)
-    assert "masked 2.0 (2) 1.0 (1) - 2.0 (2) 3.0 (3)" in bench.stats()
+    bench.task("a", "masked", category="goal", solution={"notebook": "a.ipynb"})
+    assert "masked 2.0 (2) 1.0 (1) -" in bench.stats()
 
 
 def test_errors_of_task_files_are_those_of_validate(bench: Bench) -> None:

@@ -11,7 +11,7 @@ from pytest_super.authoring.why.searches import (
     CannotTell,
     Kept,
     NoneWrong,
-    Outcome,
+    TryResult,
     WrongBodies,
     WrongTogether,
     search_bodies,
@@ -29,7 +29,7 @@ def answer_of(
     tried = next(going)
     while True:
         ran += len(tried)
-        found = {one: Outcome(is_solved=is_right(one.bodies), error="a test failed") for one in tried}
+        found = {one: TryResult(is_solved=is_right(one.bodies), error="a test failed") for one in tried}
         assert all(isinstance(one, Kept) for one in found)
         try:
             tried = going.send(found)
@@ -58,7 +58,7 @@ def test_a_try_that_says_nothing_blames_no_body() -> None:
     going = search_bodies(NAMES[:3])
     tried = next(going)
     found = {
-        one: Outcome(is_solved=not one.bodies, untold="a try failed" * (len(one.bodies) == 1))
+        one: TryResult(is_solved=not one.bodies, untold="a try failed" * (len(one.bodies) == 1))
         for one in tried
     }
     with pytest.raises(StopIteration) as ended:

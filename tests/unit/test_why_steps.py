@@ -11,10 +11,10 @@ from pytest_super.authoring.why.searches import (
     Lost,
     NotLost,
     OnlyAgain,
-    Outcome,
     State,
     StepAnswer,
     StepSearch,
+    TryResult,
     places,
 )
 
@@ -37,7 +37,7 @@ def answer_of(
     while True:
         tried += len(states)
         found = {
-            one: Outcome(
+            one: TryResult(
                 is_solved=finishes(one),
                 untold=untold(one),
                 error="cell failed",

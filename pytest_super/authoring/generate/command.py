@@ -9,7 +9,7 @@ from contextlib import suppress
 from dataclasses import asdict
 from pathlib import Path
 
-from pytest_super.authoring.generate.generation import Outcome, generate_task
+from pytest_super.authoring.generate.generation import RepositoryReport, generate_task
 from pytest_super.authoring.generate.repositories import Named, ids_of, parse
 from pytest_super.authoring.generate.screening import REASONS, TEMPORARY
 from pytest_super.errors import SuperError
@@ -23,7 +23,7 @@ from pytest_super.store.json_lines import UNREADABLE, append, damage, disk_error
 from pytest_super.store.run_folder import new_run_id
 from pytest_super.words import one_line
 
-# The first has a line for the outcome of each repository, the second, by the gateway, one for each call.
+# The first has a line for the report of each repository, the second, by the gateway, one for each call.
 REPORT, CALLS = "repositories.jsonl", "calls.jsonl"
 # The gateway needs a limit of tokens for each task. Prompts are bounded, so this one is never reached.
 TOKENS = 10_000_000
@@ -61,12 +61,12 @@ class Run:
         texts = {each.text for each in named}
         try:
             output.mkdir(parents=True, exist_ok=True)
-            lines = [Outcome(**line) for line in read_lines(output / REPORT)]
+            lines = [RepositoryReport(**line) for line in read_lines(output / REPORT)]
         except UNREADABLE as error:
             raise SuperError(f"{output} cannot be used for generated tasks: {damage(error)}") from None
         settled = {line.named: line for line in lines if line.reason not in TEMPORARY}
         self.reasons = {text: line.reason for text, line in settled.items() if text in texts}
-        """The reason of each repository that has an outcome, or "" if it was kept, by its text."""
+        """The reason of each repository that is settled, or "" if it was kept, by its text."""
         self._left = [each for each in named if each.text not in settled]
         self._number = len(named)
         self._ids = ids_of(self._left, {line.id for line in settled.values()}, output)
@@ -85,13 +85,13 @@ class Run:
 
     def _process(self, named: Named) -> None:
         name = self._ids[named.text]
-        outcome = Outcome(named=named.text, id=name, model=self.gateway.settings.name)
+        report = RepositoryReport(named=named.text, id=name, model=self.gateway.settings.name)
         with self.live.activity(name, "repository") as activity:
-            generate_task(named, outcome, self.output, lambda: self._open_model(name, activity))
+            generate_task(named, report, self.output, lambda: self._open_model(name, activity))
         with disk_errors(self.output, "--output"):
-            append(self.output / REPORT, to_line(asdict(outcome)))
-        self.reasons[named.text] = outcome.reason
-        self.live.print_line(one_line(str(outcome)))
+            append(self.output / REPORT, to_line(asdict(report)))
+        self.reasons[named.text] = report.reason
+        self.live.print_line(one_line(str(report)))
 
     def _open_model(self, task: str, activity: Activity) -> Model:
         activity.begin("model")

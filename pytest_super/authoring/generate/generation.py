@@ -25,8 +25,8 @@ DONE = "There is nothing to report: submit null when the script has run without 
 
 
 @dataclass(kw_only=True)
-class Outcome:
-    """The outcome for one repository, filled in step by step; plain JSON values only."""
+class RepositoryReport:
+    """The report for one repository, filled in step by step; plain JSON values only."""
 
     named: str
     """As the user wrote it."""
@@ -49,26 +49,28 @@ class Outcome:
         return f"kept     {self.id}  {self.task['entrypoint']['path']}"
 
 
-def generate_task(named: Named, outcome: Outcome, output: Path, open_model: Callable[[], Model]) -> None:
-    """Write a task file and fill in its outcome. Raises SuperError for what every repository would meet."""
+def generate_task(
+    named: Named, report: RepositoryReport, output: Path, open_model: Callable[[], Model]
+) -> None:
+    """Write a task file and fill in its report. Raises SuperError for what every repository would meet."""
     try:
-        outcome.repository = pin(named, output)
-        tree = Tree(fetch(Repository.model_validate(outcome.repository), base=output))
+        report.repository = pin(named, output)
+        tree = Tree(fetch(Repository.model_validate(report.repository), base=output))
         screen(tree)
         model = open_model()
         found = answers.suitability(ask(model, "questions", answers.for_questions(named.short, tree)))
-        outcome.questions = found.model_dump()
+        report.questions = found.model_dump()
         answers.refuse_unsuitable(found)
         proposal = answers.proposal(ask(model, "task", answers.for_task(named.short, tree)), tree)
-        outcome.task = task_fields(outcome, tree.root.name, proposal)
-        write_task(outcome.task, output / f"{outcome.id}{TASK_SUFFIX}")
+        report.task = task_fields(report, tree.root.name, proposal)
+        write_task(report.task, output / f"{report.id}{TASK_SUFFIX}")
     except RepositoryRefused as refused:
-        outcome.reason, outcome.detail = refused.reason, shown(refused)
+        report.reason, report.detail = refused.reason, shown(refused)
     except (InfrastructureError, TaskFileError) as error:
         if getattr(error, "is_final", False):
             raise
-        outcome.reason = "model_failed" if isinstance(error, ModelError) else "fetch_failed"
-        outcome.detail = shown(error)
+        report.reason = "model_failed" if isinstance(error, ModelError) else "fetch_failed"
+        report.detail = shown(error)
 
 
 def ask(model: Model, prompt: str, material: str) -> str:
@@ -93,20 +95,20 @@ def shown(error: Exception) -> str:
     return "".join(c if c.isprintable() else " " for c in str(error)[:LONGEST_DETAIL]).strip()
 
 
-def task_fields(outcome: Outcome, folder: str, proposal: answers.Proposal) -> dict[str, Any]:
+def task_fields(report: RepositoryReport, folder: str, proposal: answers.Proposal) -> dict[str, Any]:
     """`folder` is the name of the repository's folder in the working directory."""
     # The path of a script belongs to this machine.
-    model = "scripted" if outcome.model.startswith(SCRIPTED) else outcome.model
+    model = "scripted" if report.model.startswith(SCRIPTED) else report.model
     return {
-        "id": outcome.id,
+        "id": report.id,
         "set": "auto",
-        "query": f"{proposal.task}\n\n{where(outcome.repository, folder)}\n{DONE}\n",
+        "query": f"{proposal.task}\n\n{where(report.repository, folder)}\n{DONE}\n",
         # Provided, so that the pinned state is what runs.
-        "repository": {**outcome.repository, "provide": True},
+        "repository": {**report.repository, "provide": True},
         "entrypoint": {"path": proposal.entrypoint},
         # Packages, data and models are downloaded.
         "sandbox": {"network": True},
-        "metadata": {"model": model, "dataset": outcome.questions["q_supported_dataset"]},
+        "metadata": {"model": model, "dataset": report.questions["q_supported_dataset"]},
     }
 
 

@@ -27,7 +27,7 @@ def import_super(
 ) -> int:
     """Write the set's task files; the exit status is 1 if a row yields none. Raises SuperError."""
     name = FILES[set_name]
-    path, commit = (local_file(name, source), None) if source else fetch(DATASET, name, revision)
+    path, commit = (source, None) if source else fetch(DATASET, name, revision)
     shown = name if commit else str(path)
     rows = read_rows(path, shown)
     require_columns(rows, set_name, shown)
@@ -47,16 +47,6 @@ def import_super(
     place = f"{DATASET} at {commit}" if commit else shown
     print(f"{len(files)} tasks in {output} ({changes_of(written)}){lost}, from {place}")
     return 1 if left_out else 0
-
-
-def local_file(name: str, source: Path) -> Path:
-    """The file itself, or the set's file in a folder with the layout of the data set. Raises SuperError."""
-    if not source.is_dir():
-        return source
-    found = next((place for place in (source / name, source / Path(name).name) if place.is_file()), None)
-    if found is None:
-        raise SuperError(f"{source}: there is no {name}, nor {Path(name).name}")
-    return found
 
 
 def require_columns(rows: list[Row], set_name: str, shown: str) -> None:

@@ -21,21 +21,19 @@ def write_files(
     *,
     record: str,
     force: bool,
-    is_part: bool = False,
 ) -> Counter[str]:
     """Write texts and copies, remove what only earlier imports wrote, and count both. Raises SuperError."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
         earlier = read_record(folder / record)
         wanted = {name: digest_of(content) for name, content in files.items()}
-        names = wanted if is_part else {*wanted, *earlier}
+        names = {*wanted, *earlier}
         there = {name: file_digest(folder / name) for name in names if (folder / name).exists()}
         if not force:
             refuse_changed(folder, earlier, there, wanted)
         written = replace_files(folder, there, wanted, files)
-        recorded = {**earlier, **wanted} if is_part else wanted
         # Without a time, so that the same import makes the same bytes.
-        data = {**origin, "files": dict(sorted(recorded.items()))}
+        data = {**origin, "files": dict(sorted(wanted.items()))}
         write_atomically(folder / record, json.dumps(data, indent=2) + "\n")
     except OSError as error:
         raise SuperError(f"{error.filename or folder}: cannot be written: {error.strerror}") from None

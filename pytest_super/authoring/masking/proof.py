@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
 from pytest_super.agents.gold import SHOW_ALL, value_of
 from pytest_super.errors import InfrastructureError
 from pytest_super.kernel.cell import Outcome
 from pytest_super.metrics.accuracy import accuracy
-from pytest_super.snapshots.covered_steps import Plan, plan_of
 from pytest_super.store.step_values import error_of
 from pytest_super.store.trajectory import Action, Step
 from pytest_super.trial.observation import observation_of
@@ -22,11 +20,9 @@ if TYPE_CHECKING:
     from pytest_super.tasks.task import Task
 
 
-@dataclass(frozen=True, kw_only=True)
-class Proof:
+class Proof(NamedTuple):
     """The result for one sub-problem."""
 
-    id: str
     is_proven: bool
     reason: str
 
@@ -53,29 +49,26 @@ class Replay(NamedTuple):
 def prove(task: DerivedTask, start: Callable[[Task], Kernel]) -> Proof:
     """Run a derived task with and without its masked cells. Raises a final InfrastructureError."""
     try:
-        is_proven, reason = judge(task, start)
+        return judge(task, start)
     except InfrastructureError as error:
         if error.is_final:
             raise
-        is_proven, reason = False, str(error)
-    return Proof(id=task.id, is_proven=is_proven, reason=reason)
+        return Proof(False, str(error))
 
 
-def judge(task: DerivedTask, start: Callable[[Task], Kernel]) -> tuple[bool, str]:
-    """Whether it is proven, and why. Raises InfrastructureError."""
+def judge(task: DerivedTask, start: Callable[[Task], Kernel]) -> Proof:
+    """Raises InfrastructureError."""
     if not task.has_answer:
-        return False, "its answer is not known"
+        return Proof(False, "its answer is not known")
     replay = run(task, start)
     if replay.score != 1:
-        plan = tagged_plan(task)
-        restart = f"; the kernel was restarted after step {plan.length}, for the tag `files`" if plan else ""
-        return False, f"with the masked cells {missed(replay)}{restart}"
+        return Proof(False, f"with the masked cells {missed(replay)}")
     replay = run(task, start, without=task.masked_cells)
     numbers = ", ".join(map(str, task.masked_cells))
     cells = f"the masked cell{'s' if len(task.masked_cells) > 1 else ''} {numbers}"
     if replay.score == 1:
-        return False, f"without {cells} the answer is the gold one, too"
-    return True, f"with {cells} the answer is the gold one; without: {missed(replay)}"
+        return Proof(False, f"without {cells} the answer is the gold one, too")
+    return Proof(True, f"with {cells} the answer is the gold one; without: {missed(replay)}")
 
 
 def missed(replay: Replay) -> str:
@@ -93,32 +86,13 @@ def run(task: DerivedTask, start: Callable[[Task], Kernel], *, without: Collecti
     kept = [pair for pair in zip(named, task.solution.cells, strict=True) if pair[0] not in dropped]
     kernel = start(task)
     try:
-        prefix = run_prefix(task, kernel)
+        prefix = list(pre_execute(task, kernel))
         steps = run_cells(kernel, [cell for _, cell in kept], task.limits.compute)
         has_ended = len(steps) == len(kept) and not kernel.is_running
         score = score_of(task, kernel, steps[-1]) if has_ended else None
     finally:
         kernel.close()
     return Replay(prefix, [(name, step) for (name, _), step in zip(kept, steps, strict=False)], score)
-
-
-def run_prefix(task: Task, kernel: Kernel) -> list[Step]:
-    """Run the prefix, and restart the kernel after cells that are tagged `files`."""
-    # A kernel that starts from a snapshot has only the files of these cells.
-    plan = tagged_plan(task)
-    steps = []
-    for step in pre_execute(task, kernel):
-        steps.append(step)
-        if plan and step.number == plan.length and not step.is_running:
-            kernel.restart()
-            if plan.settings:
-                kernel.execute(plan.settings)
-    return steps
-
-
-def tagged_plan(task: Task) -> Plan | None:
-    plan = plan_of(task.pre_execute)
-    return plan if plan and plan.has_tagged else None
 
 
 def run_cells(kernel: Kernel, cells: Sequence[str], seconds: float) -> list[Step]:

@@ -5,7 +5,6 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from pytest_super.authoring.masking.def_use import Names, independent_cells, names_of
 from pytest_super.tasks.solution import SolutionCell
 from pytest_super.tasks.task import CATEGORIES
 from pytest_super.tasks.yaml_writer import to_yaml
@@ -39,24 +38,6 @@ TROUBLE = re.compile(
     r"|has no|took .* away",
     re.IGNORECASE,
 )
-REMAINS = {
-    "dependencies": "packages that the code needs are missing, or are there in versions that do not fit.",
-    "cpu": "the code expects a GPU, and this machine has none.",
-    "configuration": "the experiment is not configured. TODO: every value that decides the result.",
-    "data": "the data is not there in the form that the code expects. TODO: what is wanted.",
-    "issue": "the code stops with an error. TODO: which one, where it shows.",
-    "goal": "all is prepared, and nothing was run. TODO: what is to be run, and how.",
-    "other": "TODO: what is missing.",
-}
-STEPS = {
-    "dependencies": "install what is needed and run it",
-    "cpu": "make the changes with which it runs on the CPU, and run it",
-    "configuration": "set these values and run it",
-    "data": "prepare the data and run it",
-    "issue": "resolve the error and run it",
-    "goal": "run it and read the results",
-    "other": "TODO",
-}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -87,7 +68,7 @@ def tagged(cells: Sequence[SolutionCell]) -> Iterator[Block]:
 
 def recognised(cells: Sequence[SolutionCell], answer: int) -> Iterator[Block]:
     found = [category_of(cells, index) for index in range(answer)]
-    start, reason = start_of_goal(cells, answer, found)
+    start, reason = start_of_goal(cells, found)
     for index in range(start, answer):
         found[index] = "goal", reason if index == start else "comes after it"
     for category in CATEGORIES:
@@ -97,20 +78,16 @@ def recognised(cells: Sequence[SolutionCell], answer: int) -> Iterator[Block]:
             yield Block(name=category, category=category, cells=indices, reasons=reasons)
 
 
-def start_of_goal(
-    cells: Sequence[SolutionCell], answer: int, found: Sequence[tuple[str, str] | None]
-) -> tuple[int, str]:
-    """The cell from which on all cells lead to the answer, and why; `answer` without such a cell."""
+def start_of_goal(cells: Sequence[SolutionCell], found: Sequence[tuple[str, str] | None]) -> tuple[int, str]:
+    """The cell from which on all cells lead to the answer, and why; that of the answer without another."""
+    answer = len(found)
     # A program that runs before something is prepared is a trial run.
     prepared = max((index for index, one in enumerate(found) if one and one[0] != "data"), default=-1)
     for index in reversed(range(prepared + 1, answer)):
         if RUN.search(cells[index].source):
             return index, "runs the last program"
-    wanted = names_of(cells[answer].source).loads
-    for index in reversed(range(answer)):
-        if found[index] is None and not wanted.isdisjoint(names_of(cells[index].source).binds):
-            return index, "binds a name that the answer needs"
-    return answer, ""
+    last = max((index for index, one in enumerate(found) if one), default=answer - 1)
+    return last + 1, "comes after all that prepares the answer"
 
 
 def category_of(cells: Sequence[SolutionCell], index: int) -> tuple[str, str] | None:
@@ -170,46 +147,36 @@ def skeleton(id: str, notebook: str) -> str:
 
 def subproblems_yaml(id: str, cells: Sequence[SolutionCell], blocks: Iterable[Block], answer: int) -> str:
     """The field `subproblems` of the task `id`, with a comment that gives the reason for each cell."""
-    # No cell has to wait for one that only looks, although it is opaque.
-    names = [Names() if only_looks(cell) else names_of(cell.source) for cell in cells]
     lines = ["subproblems:"]
     for block in blocks:
-        prefix = independent_cells(names, block.cells, answer)
         # A line break in a tag or a cell would end the comment.
-        lines += [one_line(f"  # {line}") for line in comments(cells, block, prefix, answer)]
-        lines += to_yaml({"subproblems": [fields_of(id, cells, block, prefix)]}).splitlines()[1:]
+        lines += [one_line(f"  # {line}") for line in comments(cells, block, answer)]
+        lines += to_yaml({"subproblems": [fields_of(id, cells, block)]}).splitlines()[1:]
     return "\n".join(lines) + "\n"
 
 
-def fields_of(id: str, cells: Sequence[SolutionCell], block: Block, prefix: Sequence[int]) -> dict[str, Any]:
+def fields_of(id: str, cells: Sequence[SolutionCell], block: Block) -> dict[str, Any]:
     return {
         "id": f"{id}_{block.name}",
         "category": block.category,
-        "mask": [reference(cells[index]) for index in block.cells],
-        "pre_execute": [reference(cells[index]) for index in prefix],
+        # The id if there is one: it stays the same when cells are added.
+        "mask": [cells[index].id or cells[index].number for index in block.cells],
         "query": (
             "I have already executed some of the required steps: TODO, what is there by now.\n"
-            f"What remains: {REMAINS[block.category]}\n"
-            f"\nYour goal: {STEPS[block.category]}. TODO: what must come out.\n"
+            "What remains: TODO, what is missing.\n"
+            "\nYour goal: TODO, what must come out.\n"
             "\nAnswer with this JSON structure: TODO\n"
         ),
     }
 
 
-def reference(cell: SolutionCell) -> int | str:
-    """The id if there is one: it stays the same when cells are added."""
-    return cell.id or cell.number
-
-
-def comments(
-    cells: Sequence[SolutionCell], block: Block, prefix: Sequence[int], answer: int
-) -> Iterator[str]:
+def comments(cells: Sequence[SolutionCell], block: Block, answer: int) -> Iterator[str]:
     for index, reason in zip(block.cells, block.reasons, strict=True):
         first = next(line.strip() for line in cells[index].source.splitlines() if line.strip())[:70]
         yield f"cell {cells[index].number} {reason}: {first}"
-    gold = [index for index in range(answer + 1) if index not in prefix]
-    yield f"runs before: {listed(prefix)}; the solution: {listed(gold)}"
-    if nearer := [index for index in gold if max(block.cells) < index < answer]:
+    start = min(block.cells)
+    yield f"runs before: {listed(range(start))}; the solution: {listed(range(start, answer + 1))}"
+    if nearer := range(max(block.cells) + 1, answer):
         yield f"a nearer `goal`, with `submit` and `answer` of its own: {listed(nearer)}"
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -96,7 +96,7 @@ def new_result(old: TrialResult, again: Rescored | None) -> TrialResult:
     metrics, mode = installed_metrics(), again.trial.scoring
     facts = facts_of_scoring(task, metrics, mode)
     is_scored_alike = facts["scoring"] == old.scoring
-    refuse_unknown(old, again, task, evidence, is_scored_alike=is_scored_alike)
+    refuse_unknown(old, task, evidence, is_scored_alike=is_scored_alike)
     fields = scored(metrics, task, evidence, mode)
     if hides_landmark(old, evidence):
         fields["metrics"][LANDMARKS.name] = None
@@ -110,21 +110,16 @@ def new_result(old: TrialResult, again: Rescored | None) -> TrialResult:
     }
     if task.grade is None:
         fields |= {"graded": [], "graded_in": "", "whole_file": None}
-    elif again.regraded and again.regraded.whole_file is not None:
-        fields["whole_file"] = [asdict(value) for value in again.regraded.whole_file]
     new = replace(old, category=task.category, **facts, **fields)
     return replace(new, cause=cause_of(task, new, evidence.submission))
 
 
-def refuse_unknown(
-    old: TrialResult, again: Rescored, task: Task, evidence: Evidence, *, is_scored_alike: bool
-) -> None:
+def refuse_unknown(old: TrialResult, task: Task, evidence: Evidence, *, is_scored_alike: bool) -> None:
     """Raises SuperError if what is stored does not say how the trial is scored now."""
     if old.headline and old.headline not in {metric.name for metric in installed_metrics()}:
         raise SuperError(f"its headline metric {old.headline} is that of a conftest.py, which is not read")
-    if task.grade is not None and not is_scored_alike and again.regraded is None:
-        what = "grade it again with --grade" if old.graded else "nothing was collected for a grader"
-        raise SuperError(f"it is graded, and scored otherwise than in the run: {what}")
+    if task.grade is not None and not is_scored_alike:
+        raise SuperError("it is graded, and scored otherwise than in the run: run its task again")
     is_provided = task.repository is not None and task.repository.provide
     if task.entrypoint is not None and is_provided and evidence.repository is None:
         raise SuperError("the name of its repository's folder is unknown: its source is not in the cache")
@@ -182,5 +177,3 @@ def write_trial(run: Path, draft: Path, one: NewResult) -> None:
         return
     task, _ = one.rescored.scored
     write_notebook(folder, task, one.new, one.rescored.trial.steps)
-    for name, log in (one.rescored.regraded.logs if one.rescored.regraded else {}).items():
-        write_atomically(folder / name, log)

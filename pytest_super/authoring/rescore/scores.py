@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from pathlib import PurePosixPath
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING
 
 from pytest_super.errors import SuperError
 from pytest_super.kernel.output import output_text
@@ -24,12 +24,9 @@ from pytest_super.store.user_cache import cache_folder
 from pytest_super.trial.program_steps import source_of_step
 
 if TYPE_CHECKING:
-    from pytest_super.authoring.rescore.regrading import Regraded
     from pytest_super.authoring.rescore.trials import Figures, StoredTrial
     from pytest_super.tasks.task import Repository, Task
 
-
-Regrader: TypeAlias = Callable[["StoredTrial", "Task"], "Regraded | None"]
 
 CRASH = "the published code raises an error on this trial"
 WAYS_DIFFER = {
@@ -51,8 +48,6 @@ class Rescored:
     paper: Figures = field(default_factory=dict)
     scored: tuple[Task, Evidence] | None = None
     """What the figures follow from; None if it has only the published ones."""
-    regraded: Regraded | None = None
-    """The work of its grader, if that has run again."""
 
     @property
     def name(self) -> str:
@@ -90,9 +85,7 @@ def differ(one: float | None, other: float | None) -> bool:
     return not math.isclose(one, other, abs_tol=1e-9)
 
 
-def rescore_all(
-    trials: Sequence[StoredTrial], tasks: Mapping[str, Task], grade: Regrader | None = None
-) -> tuple[list[Rescored], list[str]]:
+def rescore_all(trials: Sequence[StoredTrial], tasks: Mapping[str, Task]) -> tuple[list[Rescored], list[str]]:
     """The scored trials, and a message for each other one. Raises SuperError when no trial has a task."""
     if trials and not any(trial.result.id in tasks for trial in trials):
         some = ", ".join(sorted({trial.result.id for trial in trials})[:3])
@@ -100,23 +93,22 @@ def rescore_all(
     rescored, broken = [], []
     for trial in trials:
         try:
-            rescored.append(rescore(trial, tasks.get(trial.result.id), grade))
+            rescored.append(rescore(trial, tasks.get(trial.result.id)))
         except (SuperError, *UNREADABLE) as error:
             broken.append(f"{trial.path} cannot be scored: {damage(error)}")
     return rescored, broken
 
 
-def rescore(trial: StoredTrial, task: Task | None, grade: Regrader | None = None) -> Rescored:
+def rescore(trial: StoredTrial, task: Task | None) -> Rescored:
     """A trial with an infrastructure error, or of an unknown task, keeps only its published figures."""
     if task is None or trial.result.error is not None:
         return Rescored(trial=trial)
-    regraded = grade(trial, task) if grade else None
     evidence = Evidence(
         steps=trial.steps,
         submission=trial.submission,
         submitted=trial.submit_step is not None,
         landmarks=landmarks_of(trial, task),
-        graded=regraded.values if regraded else [GradedValue(**value) for value in trial.result.graded],
+        graded=[GradedValue(**value) for value in trial.result.graded],
         signs=None if trial.result.integrity is None else [Sign(**one) for one in trial.result.integrity],
         repository=provided_folder(task.repository),
         files_known=not trial.is_published,
@@ -124,7 +116,7 @@ def rescore(trial: StoredTrial, task: Task | None, grade: Regrader | None = None
     )
     metrics = [metric for metric in installed_metrics() if metric.applies(task)]
     reference, paper = (score(metrics, task, evidence, scoring=way) for way in (REFERENCE, PAPER))
-    return Rescored(trial=trial, reference=reference, paper=paper, scored=(task, evidence), regraded=regraded)
+    return Rescored(trial=trial, reference=reference, paper=paper, scored=(task, evidence))
 
 
 def landmarks_of(trial: StoredTrial, task: Task) -> list[Landmark]:

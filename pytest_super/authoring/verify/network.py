@@ -164,32 +164,24 @@ class Found:
 
 
 class Lines:
-    """A text by its lines, with its numbers."""
+    """A text by its lines, with its numbers, each with its line from 0."""
 
     def __init__(self, text: Text) -> None:
-        self.numbers = list(numbers_in(text.text, LEAST_DIGITS))
         lines = text.text.split("\n")
-        self._starts = list(accumulate((len(line) + 1 for line in lines), initial=0))
+        starts = list(accumulate((len(line) + 1 for line in lines), initial=0))
+        found = numbers_in(text.text, LEAST_DIGITS)
+        self.numbers = [(number, bisect(starts, number.start) - 1) for number in found]
         self._lines = [line.lower() for line in lines] if self.numbers else []
-
-    def line_of(self, number: Number) -> int:
-        return bisect(self._starts, number.start) - 1
 
     def naming(self, figure: Figure) -> set[int]:
         """The lines whose numbers the name of the figure's field belongs to."""
         patterns = [re.compile(rf"(?<![a-z]){word}(?![a-z0-9])") for word in words_of(figure.name)]
-        if not patterns:
-            return set()
-        has = [
-            {
-                later
-                for number, line in enumerate(self._lines)
-                if pattern.search(line)
-                for later in range(number, number + LINES_BEFORE + 1)
-            }
-            for pattern in patterns
-        ]
-        return set.intersection(*has)
+        naming = set()
+        for line in {line for _, line in self.numbers} if patterns else ():
+            before = "\n".join(self._lines[max(0, line - LINES_BEFORE) : line + 1])
+            if all(pattern.search(before) for pattern in patterns):
+                naming.add(line)
+        return naming
 
 
 def words_of(name: str) -> list[str]:
@@ -204,10 +196,10 @@ def numbers_compared(texts: Iterable[Text], figures: Sequence[Figure]) -> Compar
     for text in texts:
         lines = Lines(text)
         if len(compared.all) < MOST_NUMBERS:
-            compared.all.update(number.value for number in lines.numbers)
+            compared.all.update(number.value for number, _ in lines.numbers)
         for figure in figures:
             if naming := lines.naming(figure):
-                own = (number.value for number in lines.numbers if lines.line_of(number) in naming)
+                own = (number.value for number, line in lines.numbers if line in naming)
                 compared.named[figure.name].update(own)
     return compared
 
@@ -216,9 +208,9 @@ def figures_in(text: Text, figures: Sequence[Figure], compared: Compared) -> Ite
     """The numbers of a text that agree with a figure, hardly by chance."""
     lines = Lines(text)
     found = [
-        Found(figure=figure, number=number, line=lines.line_of(number))
+        Found(figure=figure, number=number, line=line)
         for figure in figures
-        for number in lines.numbers
+        for number, line in lines.numbers
         if figure.is_given_by(number)
     ]
     for one in found:
@@ -238,7 +230,5 @@ def are_near(one: Found, other: Found, lines: Lines, compared: Compared) -> bool
     """Whether two numbers are near each other and agree with two figures."""
     if one.figure is other.figure or one.number is other.number or abs(one.line - other.line) > LINES_BETWEEN:
         return False
-    near = {
-        number.value for number in lines.numbers if abs(lines.line_of(number) - other.line) <= LINES_BETWEEN
-    }
+    near = {number.value for number, line in lines.numbers if abs(line - other.line) <= LINES_BETWEEN}
     return other.chance * compared.count * one.chance * len(near) < MOST_EXPECTED

@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, get_args
 
 from pytest_super.authoring.verify.finding import Finding, Kind
+from pytest_super.authoring.verify.gold_findings import failures, variations, weak_graders
 from pytest_super.authoring.verify.leaks import ReadTexts, leaks
 from pytest_super.authoring.verify.network import network_leaks
-from pytest_super.authoring.verify.outcome import failures, variations, weak_graders
 from pytest_super.authoring.verify.texts import other_versions, repository_texts
 from pytest_super.words import counted, one_line
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from pytest_super.agents.gold import GOLD, TASKS_EXTRA
 from pytest_super.authoring.tries import run_tries
-from pytest_super.authoring.why.searches import Outcome, Search
+from pytest_super.authoring.why.searches import Search, TryResult
 from pytest_super.store.json_lines import UNREADABLE, read_json
 from pytest_super.store.results import TrialResult
 from pytest_super.store.run_folder import last_results
@@ -40,7 +40,7 @@ class Searched:
     difference: str = ""
     """The first replayed step that was not as recorded in one of the tries, and how it differed."""
 
-    def go_on(self, outcomes: Mapping[Any, Outcome] | None) -> None:
+    def go_on(self, outcomes: Mapping[Any, TryResult] | None) -> None:
         differences = (one.difference for one in (outcomes or {}).values())
         self.difference = self.difference or next(filter(None, differences), "")
         try:
@@ -72,17 +72,17 @@ def search_all(
         left = [one for one in left if one.answer is None]
 
 
-def known_of_gold(trials: Sequence[Searchable], stored: Sequence[Path]) -> dict[Try, Outcome]:
+def known_of_gold(trials: Sequence[Searchable], stored: Sequence[Path]) -> dict[Try, TryResult]:
     found: dict[tuple[str, str, str], tuple[Path, TrialResult]] = {}
     for run in stored:
         # Nothing of a run that is another agent's, or cannot be read.
         with suppress(*UNREADABLE):
             if read_json(run / "run.json")["agent"] == GOLD:
                 found |= {key_of(result): (run, result) for result in last_results(run) if result.solved}
-    known: dict[Try, Outcome] = {}
+    known: dict[Try, TryResult] = {}
     for trial in trials:
         if same := found.get(key_of(trial.result)):
-            known[trial.result.id, trial.gold_alone] = outcome_of(*same, trial, trial.gold_alone)
+            known[trial.result.id, trial.gold_alone] = try_result(*same, trial, trial.gold_alone)
     return known
 
 
@@ -91,8 +91,8 @@ def key_of(result: TrialResult) -> tuple[str, str, str]:
 
 
 def try_all(
-    searched: Sequence[Searched], known: Mapping[Try, Outcome], options: Sequence[str], folder: Path
-) -> dict[Try, Outcome]:
+    searched: Sequence[Searched], known: Mapping[Try, TryResult], options: Sequence[str], folder: Path
+) -> dict[Try, TryResult]:
     """What the searches ask for and is not known of gold alone."""
     wanted = wanted_by_task(searched, known)
     if not wanted:
@@ -104,12 +104,12 @@ def try_all(
     outcomes = {}
     for result in last_results(run):
         tried, (one, probe) = list(wanted[result.id].items())[result.epoch - 1]
-        outcomes[tried] = outcome_of(run, result, one.trial, probe)
+        outcomes[tried] = try_result(run, result, one.trial, probe)
     return outcomes
 
 
 def wanted_by_task(
-    searched: Sequence[Searched], known: Mapping[Try, Outcome]
+    searched: Sequence[Searched], known: Mapping[Try, TryResult]
 ) -> dict[str, dict[Try, tuple[Searched, Any]]]:
     """Map the ids of tasks to their tries, each once, with who asks for it."""
     wanted: dict[str, dict[Try, tuple[Searched, Any]]] = {}
@@ -120,12 +120,12 @@ def wanted_by_task(
     return wanted
 
 
-def outcome_of(run: Path, result: TrialResult, trial: Searchable, probe: Any) -> Outcome:
+def try_result(run: Path, result: TrialResult, trial: Searchable, probe: Any) -> TryResult:
     steps = read_trajectory(run / result.folder / "trajectory.jsonl")
     # A cell that takes long has further steps, in which it is waited for.
     cells = [step.number for step in steps if step.origin == "agent" and step.action.type == "execute"]
     hits = [found["step"] for found in result.landmarks_found]
-    return Outcome(
+    return TryResult(
         is_solved=result.solved,
         untold=why_untold(result, trial),
         error=last_line(result.agent_error).removesuffix(TASKS_EXTRA),

@@ -17,7 +17,7 @@ class Untold(Exception):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Outcome:
+class TryResult:
     """Whether what was tried has solved the task, or why that is not known."""
 
     is_solved: bool
@@ -44,7 +44,7 @@ class CannotTell:
     why: str
 
 
-Search = Generator[list[P], Mapping[P, Outcome], Any]
+Search = Generator[list[P], Mapping[P, TryResult], Any]
 """Yields what is to be tried, several at once, and gets the outcomes. Returns an answer."""
 
 
@@ -98,7 +98,7 @@ class StepSearch:
     """For each landmark the number of the agent's step that hit it first."""
     answer: int
     """The index of the cell of gold that gives the answer."""
-    tried: dict[State, Outcome] = field(default_factory=dict)
+    tried: dict[State, TryResult] = field(default_factory=dict)
 
     def run(self) -> Search[State]:
         """Returns a StepAnswer."""

@@ -1,29 +1,20 @@
 """Imports the papers of a checkout of AutoExperiment's repository, and prints a report."""
 
-from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from pytest_super.authoring.importing.autoexperiment.paper import DATASET, paper_files
 from pytest_super.authoring.importing.autoexperiment.records import PaperReport, report_lines
 from pytest_super.authoring.importing.store import changes_of, write_files
 from pytest_super.errors import SuperError
-from pytest_super.tasks.loading import load_tasks
-from pytest_super.tasks.task import TASK_SUFFIX, Task
 from pytest_super.words import counted, printable_line
-
-Trying = Callable[[Sequence[Task]], None]
 
 PAPERS = "dataset/MLRC"
 # A folder with one of these is the folder of a paper.
 PARTS = ("functions.jsonl", "experiments.jsonl", "code", "paper.txt")
 RECORD = "autoexperiment.import.json"
-TRY_LINE = (
-    "No code was run. Experiments can lack files, modules or programs: --try 30 runs each of them for at "
-    "most 30 s in a sandbox, and names what is missing"
-)
 
 
-def import_autoexperiment(checkout: Path, output: Path, *, force: bool, trying: Trying | None) -> int:
+def import_autoexperiment(checkout: Path, output: Path, *, force: bool) -> int:
     """Import each paper; the exit status is 1 if anything was left out. Raises SuperError."""
     folders = paper_folders(checkout)
     files: dict[str, str | Path] = {}
@@ -48,10 +39,7 @@ def import_autoexperiment(checkout: Path, output: Path, *, force: bool, trying: 
     if guessed := sum(report.guessed for report in reports if report.used):
         line = f"The patterns of {counted(guessed, 'value')} are guessed from their names. A run of gold"
         print(printable_line(f"{line} has to confirm them: run pytest-super verify {output}"))
-    if trying is None:
-        print(TRY_LINE)
-    else:
-        trying([task for name in files if name.endswith(TASK_SUFFIX) for task in load_tasks(output / name)])
+    print("No code was run: verify says how experiments end that lack files, modules or programs")
     return 1 if any(report.left_out for report in reports) else 0
 
 

@@ -26,6 +26,7 @@ from pytest_super.errors import SuperError
 from pytest_super.functions.leaks import OLD_FOLDERS, is_old_file
 from pytest_super.functions.masking import masked_files
 from pytest_super.sources.beside import TASK_FILES
+from pytest_super.store.json_lines import damage
 from pytest_super.tasks.fields import legal_id
 from pytest_super.tasks.task import TASK_SUFFIX
 from pytest_super.words import named
@@ -72,16 +73,14 @@ def require(folder: Path) -> None:
 
 
 def paper_text(folder: Path, report: PaperReport) -> Path | None:
-    file = folder / PAPER
+    file, why = folder / PAPER, "it is empty"
     try:
-        why = "" if file.read_text(encoding="utf-8").strip() else "it is empty"
-    except OSError as error:
-        why = f"it cannot be read: {error.strerror}"
-    except UnicodeDecodeError:
-        why = "it is not UTF-8"
-    if why:
-        report.leave_out(PAPER, f"{why}: agents get no text of the paper")
-    return None if why else file
+        if file.read_text(encoding="utf-8").strip():
+            return file
+    except (OSError, UnicodeDecodeError) as error:
+        why = f"it cannot be read: {damage(error)}"
+    report.leave_out(PAPER, f"{why}: agents get no text of the paper")
+    return None
 
 
 def valid_text(task: Fields) -> str:

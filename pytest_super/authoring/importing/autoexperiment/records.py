@@ -23,7 +23,7 @@ from pydantic import (
 from pytest_super.authoring.rows import Row, content_of, read_rows
 from pytest_super.tasks.paper import FUNCTION_ID
 from pytest_super.tasks.reasons import reason
-from pytest_super.words import counted, named
+from pytest_super.words import counted
 
 Fields = dict[str, Any]
 TABLE, OWN = "mlrc_exps.csv", "experiments.jsonl"
@@ -160,11 +160,7 @@ def report_lines(report: PaperReport) -> Iterator[str]:
         f"{report.used.get(what, 0)} of {counted(count, what)}" for what, count in report.recorded.items()
     ]
     yield f"{report.paper}: {', '.join(figures) or 'nothing'} imported"
-    yield from remark_lines(report)
-
-
-def remark_lines(report: PaperReport) -> Iterator[str]:
-    return (f"  {joined(places)}: {remark}" for remark, places in report.remarks.items())
+    yield from (f"  {joined(places)}: {remark}" for remark, places in report.remarks.items())
 
 
 def joined(places: Sequence[str]) -> str:
@@ -185,14 +181,8 @@ def read_functions(folder: Path, report: PaperReport) -> Records[FunctionRecord]
 def read_experiments(folder: Path, report: PaperReport) -> Records[ExperimentRecord]:
     """The published tasks' experiments, else those of the paper's own, older file. Raises SuperError."""
     table = [one for one in read_table(folder.parent / TABLE) if one.fields.get("paper_id") == folder.name]
-    own = read_rows(folder / OWN, OWN) if not table or (folder / OWN).exists() else []
-    if not table:
-        return made_records(own, OWN, "experiment", ExperimentRecord, report)
-    made = made_records(table, TABLE, "experiment", ExperimentRecord, report)
-    older = made_records(own, OWN, "experiment", ExperimentRecord, PaperReport(folder.name)).by_id
-    if differing := [one for one, record in older.items() if made.by_id.get(one) != record]:
-        report.note(OWN, f"older than {TABLE}, which is imported: {named(differing, 12)} differ from it")
-    return made
+    rows, shown = (table, TABLE) if table else (read_rows(folder / OWN, OWN), OWN)
+    return made_records(rows, shown, "experiment", ExperimentRecord, report)
 
 
 def read_table(path: Path) -> list[Row]:

@@ -5,7 +5,6 @@ import re
 import shlex
 import subprocess
 import tempfile
-from collections import Counter
 from collections.abc import Container, Iterable
 from pathlib import Path
 from subprocess import PIPE, STDOUT
@@ -104,33 +103,25 @@ def run_buildkit(tag: str, folder: Path, network: str | None, said: list[str]) -
 
 
 def import_harbor(source: Path, output: Path, *, builder: ImageBuilder | None, force: bool) -> int:
-    """Import each task as soon as its images are built; the exit status is 1 if one was left out."""
+    """Import the tasks whose images can be built; the exit status is 1 if one was left out."""
     folders = task_folders(source)
     files: dict[str, str | Path] = {}
-    written: Counter[str] = Counter()
     left_out = 0
-
-    def write(found: dict[str, str | Path], *, is_part: bool) -> None:
-        origin = {"dataset": "harbor"}
-        written.update(write_files(output, found, origin, record=RECORD, force=force, is_part=is_part))
-
     for folder in folders:
         shown = str(source / folder.relative_to(source.resolve()))
         try:
             task = read_task(folder, shown, builder.workdir if builder else lambda _: None)
-            found = files_of(task, files, builder)
+            files |= files_of(task, files, builder)
         except (Unusable, ValueError) as error:
             left_out += 1
             lines = [f"{shown}: left out", *(f"  {line}" for line in str(error).splitlines())]
         else:
             lines = task.remarks
-            write(found, is_part=True)
-            files |= found
         for line in lines:
             print(printable_line(line))
     if not files:
         raise SuperError(f"{source}: none of its {counted(len(folders), 'task')} can be used")
-    write(files, is_part=False)
+    written = write_files(output, files, {"dataset": "harbor"}, record=RECORD, force=force)
     lost = f"; {left_out} left out" if left_out else ""
     print(f"{counted(len(folders) - left_out, 'task')} in {output} (files: {changes_of(written)}){lost}")
     if builder is None:

@@ -11,8 +11,6 @@ from typing import Any
 from pytest_super.digests import digest, tree_of
 from pytest_super.kernel.providers.docker.image import LAYER, recipe
 
-_TABLE = re.compile(r"\s*\[{1,2}\s*([\w.\" -]+?)\s*\]{1,2}")
-_KEY = re.compile(r"\s*([\w.\"-]+)\s*=")
 # A value of this machine's environment, which nobody else has.
 _HOST_VALUE = re.compile(r"\$\{\w+")
 
@@ -63,11 +61,9 @@ class TaskSettings:
         self.reasons: list[str] = []
         """Why the task cannot be used, each with its place."""
         try:
-            text = path.read_text(encoding="utf-8")
-            self.data = tomllib.loads(text)
+            self.data = tomllib.loads(path.read_text(encoding="utf-8"))
         except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError, RecursionError) as error:
             raise Unusable(f"{shown}: cannot be read: {error}") from None
-        self._lines = key_lines(text)
 
     def get(self, name: str, kind: type | tuple[type, ...]) -> Any:
         """The value at a dotted name; None if there is none, or if it has another type, which is a reason."""
@@ -99,29 +95,10 @@ class TaskSettings:
         return {key: value for key, value in given.items() if not _HOST_VALUE.search(value)}
 
     def remark(self, name: str, what: str) -> None:
-        self.remarks.append(f"{self.place(name)}: `{name}` {what}")
+        self.remarks.append(f"{self._shown}: `{name}` {what}")
 
     def refuse(self, name: str, why: str) -> None:
-        self.reasons.append(f"{self.place(name)}: `{name}` {why}")
-
-    def place(self, name: str) -> str:
-        """The file and the line of a key, or of the nearest table around it."""
-        while name and name not in self._lines:
-            name = name.rpartition(".")[0]
-        return f"{self._shown}:{self._lines[name]}" if name else self._shown
-
-
-def key_lines(text: str) -> dict[str, int]:
-    """The line of each table and each key of a TOML file, by dotted name; not those in inline tables."""
-    found: dict[str, int] = {}
-    table = ""
-    for number, line in enumerate(text.splitlines(), 1):
-        if header := _TABLE.match(line):
-            table = header[1].replace('"', "")
-            found.setdefault(table, number)
-        elif key := _KEY.match(line):
-            found.setdefault(".".join(filter(None, (table, key[1].replace('"', "")))), number)
-    return found
+        self.reasons.append(f"{self._shown}: `{name}` {why}")
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -1,7 +1,6 @@
 """A folder in the form of Harbor as the fields of a task file, with the files that lie next to it."""
 
 import base64
-import datetime
 import json
 import re
 import shlex
@@ -111,15 +110,9 @@ def described(settings: TaskSettings) -> dict[str, Any]:
 
 def metadata_of(settings: TaskSettings) -> dict[str, Any]:
     """The tables `task` and `metadata`. Dates become texts, because JSON has none."""
-
-    def plain(value: object) -> str:
-        if isinstance(value, datetime.date | datetime.time):
-            return value.isoformat()
-        raise TypeError(f"not a value of TOML: {value!r}")
-
     tables = {name: settings.get(name, dict) for name in ("task", "metadata")}
     stated = {name: table for name, table in tables.items() if table}
-    found: dict[str, Any] = json.loads(json.dumps({"harbor": stated}, default=plain))
+    found: dict[str, Any] = json.loads(json.dumps({"harbor": stated}, default=lambda date: date.isoformat()))
     return found
 
 

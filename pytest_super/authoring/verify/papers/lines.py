@@ -20,8 +20,6 @@ from pytest_super.store.run_folder import make_ignored
 from pytest_super.tasks.task import Task
 from pytest_super.words import counted, one_line, printable_line
 
-Start = Callable[[Task], ReadyKernel]
-
 
 def findings_of(proof: PaperProof) -> Iterator[Finding]:
     """Everything for which an item of the paper cannot be trusted."""
@@ -89,9 +87,6 @@ def proof_lines(proof: PaperProof, findings: Sequence[Finding]) -> Iterator[str]
     for spread in (one for one in proof.seed_spreads if one.tolerance):
         text = spread_text(spread, counted(proof.seeds, "run") + ", each with another seed")
         yield printable_line(f"{proof.paper}: {text}; proposed: {tolerance_text(spread)}")
-    for one in proof.disagreements:
-        text = f"{one.name} is {one.gold_run} by the gold run, which decides, but {one.paper} in the paper"
-        yield one_line(f"{proof.paper}: {text}")
     for proposal in proof.proposals:
         yield from map(printable_line, proposal_lines(proof.paper, proposal))
     if proof.undescribed:
@@ -105,25 +100,19 @@ def proof_lines(proof: PaperProof, findings: Sequence[Finding]) -> Iterator[str]
 
 
 def prove_papers(
-    papers: Sequence[Task], start: Start, *, epochs: int, functions: int | None, workers: int, folder: Path
+    papers: Sequence[Task], start: Callable[[Task], ReadyKernel], *, epochs: int, workers: int, folder: Path
 ) -> dict[str, Any]:
     """The findings and the evidence as plain JSON values; logs are kept in `folder`/papers."""
     findings: list[Finding] = []
     proofs: list[PaperProof] = []
-    done = ""
-
-    def show(what: str) -> None:
-        nonlocal done
-        done = what
-
-    with LiveCommand(lambda: f"{len(proofs)}/{len(papers)} papers proven; last run: {done}") as live:
+    with LiveCommand(lambda: f"{len(proofs)}/{len(papers)} papers proven") as live:
         for paper in papers:
             with live.activity(paper.id, "its runs"):
                 try:
                     code = read_originals(paper)
                     make_ignored(folder, logs := folder / "papers" / paper.id)
-                    runs = Runs(paper, start, workers, show)
-                    proof = prove(code, runs, epochs=epochs, sample=functions, logs=logs)
+                    runs = Runs(paper, start, workers)
+                    proof = prove(code, runs, epochs=epochs, logs=logs)
                     found = [*findings_of(proof), *paper_leaks(code, start)]
                 except SuperError as error:
                     findings.append(Finding(kind="unknown", task=paper.id, text=f"{paper.id}: {error}"))

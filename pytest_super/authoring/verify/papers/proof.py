@@ -1,6 +1,5 @@
 """Proves a paper for all its items: gold passes in fresh kernels, stubs fail, functions are executed."""
 
-import random
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -8,12 +7,11 @@ from typing import Literal, TypeAlias, get_args
 
 from pytest_super.authoring.verify.gold_run import EXIT as EXIT_LINE
 from pytest_super.authoring.verify.papers.leaks import texts_of_task
-from pytest_super.authoring.verify.papers.runs import UNCOMPILED, Files, Originals, Outcome, Runs, Trial
+from pytest_super.authoring.verify.papers.runs import UNCOMPILED, Files, Originals, RunResult, Runs, Trial
 from pytest_super.authoring.verify.papers.values import Failure, Spread, failures_of, spreads_of
 from pytest_super.authoring.verify.papers.variations import Proposal, propose
 from pytest_super.authoring.verify.texts import repository_texts
 from pytest_super.functions.stub import Stub
-from pytest_super.metrics.checking import compared
 from pytest_super.tasks.combinations import function_ids
 from pytest_super.tasks.paper import SEED_VARIABLE, Experiment, graded_commands
 from pytest_super.tasks.task import Task
@@ -23,15 +21,6 @@ Key: TypeAlias = "tuple[str, int]"
 """What is run besides gold: SEEDS and a seed, EXIT, PROBES and an experiment, a stub and a function."""
 STUBS: tuple[Stub, ...] = get_args(Stub)
 Verdict: TypeAlias = Literal["valid", "gold_fails", "flaky", "not_executed", "insensitive"]
-
-
-@dataclass(frozen=True, kw_only=True)
-class Disagreement:
-    """A value for which the paper states another one than the gold run, by which it is graded."""
-
-    name: str
-    gold_run: str
-    paper: str
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -67,7 +56,6 @@ class PaperProof:
     """Runs of the experiments that read a seed, each with another one."""
     seed_spreads: list[Spread]
     seed_failures: list[Failure]
-    disagreements: list[Disagreement]
     proposals: list[Proposal]
     """For each experiment without a variation."""
     undescribed: list[str]
@@ -75,21 +63,18 @@ class PaperProof:
     functions: list[FunctionProof]
 
 
-def prove(code: Originals, runs: Runs, *, epochs: int, logs: Path, sample: int | None = None) -> PaperProof:
-    """Prove all functions of a paper or a random sample. Raises SuperError and InfrastructureError."""
+def prove(code: Originals, runs: Runs, *, epochs: int, logs: Path) -> PaperProof:
+    """Prove all functions of a paper. Raises SuperError and InfrastructureError."""
     paper = code.paper
-    places: Sequence[int] = range(len(paper.functions))
-    if sample is not None and sample < len(places):
-        places = sorted(random.Random(paper.id).sample(places, sample))
     gold = runs.all(gold_trials(code, epochs, logs))
     # Of an experiment that fails anyway, no other run shows anything.
     working = [one for one in paper.experiments if all(run.passed(one) for run in gold)]
     code = replace(code, paper=paper.model_copy(update={"experiments": working}))
-    trials = {**common_trials(code, epochs, logs), **stub_trials(code, places)} if working else {}
-    outcomes = dict(zip(trials, runs.all(trials.values()), strict=True))
-    passes = [outcome.passes for outcome in gold]
+    trials = {**common_trials(code, epochs, logs), **stub_trials(code)} if working else {}
+    results = dict(zip(trials, runs.all(trials.values()), strict=True))
+    passes = [result.passes for result in gold]
     verdict: Verdict = "valid" if all(passes) else "flaky" if any(passes) else "gold_fails"
-    seeded = [outcome for (kind, _), outcome in outcomes.items() if kind == SEEDS]
+    seeded = [result for (kind, _), result in results.items() if kind == SEEDS]
     # Those without a variation whose values are compared.
     plain = [one for one in working if one.reported and not one.vary]
     texts = [*texts_of_task(paper), *repository_texts(code.folder)] if plain else []
@@ -97,22 +82,22 @@ def prove(code: Originals, runs: Runs, *, epochs: int, logs: Path, sample: int |
         paper=paper.id,
         gold_runs=len(gold),
         failures=failures_of(paper, gold),
-        exits_pass=bool(working) and outcomes[EXIT, 0].passes,
+        exits_pass=bool(working) and results[EXIT, 0].passes,
         spreads=spreads_of(paper, gold),
         seeds=len(seeded),
         seed_spreads=spreads_of(paper, seeded),
         seed_failures=failures_of(paper, seeded),
-        disagreements=disagreements_of(paper),
         proposals=propose(plain, code.files, runs.all, texts),
         undescribed=[one.target for one in paper.functions if not (one.passage or one.description)],
-        functions=[prove_function(code.paper, place, outcomes, verdict) for place in places],
+        functions=[
+            prove_function(code.paper, place, results, verdict) for place in range(len(paper.functions))
+        ],
     )
 
 
 def gold_trials(code: Originals, epochs: int, logs: Path) -> list[Trial]:
     return [
         Trial(
-            what="gold",
             files=code.files,
             commands=graded_commands(code.paper.experiments),
             seeds={"PYTHONHASHSEED": seed},
@@ -125,10 +110,10 @@ def gold_trials(code: Originals, epochs: int, logs: Path) -> list[Trial]:
 def common_trials(code: Originals, epochs: int, logs: Path) -> dict[Key, Trial]:
     paper, files = code.paper, code.files
     probes: dict[Key, Trial] = {
-        (PROBES, index): Trial(what="probes", files=code.with_probes(), commands=[one], seeds=UNCOMPILED)
+        (PROBES, index): Trial(files=code.with_probes(), commands=[one], seeds=UNCOMPILED)
         for index, one in enumerate(paper.experiments)
     }
-    exits = Trial(what="exits", files=dict.fromkeys(files, EXIT_LINE), commands=paper.experiments)
+    exits = Trial(files=dict.fromkeys(files, EXIT_LINE), commands=paper.experiments)
     return {**seed_trials(paper, files, epochs, logs), **probes, (EXIT, 0): exits}
 
 
@@ -136,25 +121,20 @@ def seed_trials(paper: Task, files: Files, epochs: int, logs: Path) -> dict[Key,
     experiments = [one for one in paper.experiments if one.reads_seed]
     return {
         (SEEDS, seed): Trial(
-            what=f"the seed {seed}",
-            files=files,
-            commands=experiments,
-            seeds={SEED_VARIABLE: seed},
-            log=logs / f"seed-{seed}.log",
+            files=files, commands=experiments, seeds={SEED_VARIABLE: seed}, log=logs / f"seed-{seed}.log"
         )
         for seed in range(epochs if experiments else 0)
     }
 
 
-def stub_trials(code: Originals, places: Sequence[int]) -> dict[Key, Trial]:
+def stub_trials(code: Originals) -> dict[Key, Trial]:
     paper = code.paper
     return {
         (stub, place): Trial(
-            what=f"{paper.functions[place].name} with the stub {stub}",
             files=code.stubbed(paper.functions[place], stub),
             commands=[one for _, one in needing(paper, place)],
         )
-        for place in places
+        for place in range(len(paper.functions))
         if needing(paper, place)
         for stub in STUBS
     }
@@ -166,23 +146,11 @@ def needing(paper: Task, place: int) -> list[tuple[int, Experiment]]:
     return [(index, one) for index, one in enumerate(paper.experiments) if id in (one.functions or [id])]
 
 
-def disagreements_of(paper: Task) -> list[Disagreement]:
-    """The values of the paper that are outside the tolerance of those that decide."""
-    return [
-        Disagreement(name=f"{one.name}: {value.name}", gold_run=value.expected, paper=value.found)
-        for one in paper.experiments
-        for check in one.checks
-        if check.key in one.paper
-        for value in compared(check, one.paper[check.key])
-        if value.score < 1
-    ]
-
-
-def prove_function(paper: Task, place: int, outcomes: Mapping[Key, Outcome], gold: Verdict) -> FunctionProof:
+def prove_function(paper: Task, place: int, results: Mapping[Key, RunResult], gold: Verdict) -> FunctionProof:
     """`paper` has the experiments that gold passes."""
     needed_by = needing(paper, place)
-    executed_by = [one.name for index, one in needed_by if place in outcomes[PROBES, index].executed]
-    passing: list[str] = [stub for stub in STUBS if needed_by and outcomes[stub, place].passes]
+    executed_by = [one.name for index, one in needed_by if place in results[PROBES, index].executed]
+    passing: list[str] = [stub for stub in STUBS if needed_by and results[stub, place].passes]
     return FunctionProof(
         id=function_ids(paper)[place],
         target=paper.functions[place].target,
@@ -190,7 +158,7 @@ def prove_function(paper: Task, place: int, outcomes: Mapping[Key, Outcome], gol
         executed_by=executed_by,
         not_executed_by=[one.name for _, one in needed_by if one.name not in executed_by],
         passing_stubs=passing,
-        unaffected=[one.name for _, one in needed_by if outcomes["raise", place].passed(one)],
+        unaffected=[one.name for _, one in needed_by if results["raise", place].passed(one)],
     )
 
 

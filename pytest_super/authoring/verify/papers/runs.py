@@ -79,7 +79,6 @@ def leave(mark: str) -> str:
 class Trial:
     """The files and the commands of one run, in a sandbox of its own."""
 
-    what: str
     files: Files
     commands: Sequence[GradedCommand]
     seeds: Mapping[str, int] = field(default_factory=dict)
@@ -89,7 +88,7 @@ class Trial:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Outcome:
+class RunResult:
     """What a run has yielded."""
 
     values: list[GradedValue]
@@ -111,21 +110,18 @@ class Outcome:
 class Runs:
     """Runs trials of one paper, several at once."""
 
-    def __init__(
-        self, paper: Task, start: Callable[[Task], ReadyKernel], workers: int, shown: Callable[[str], None]
-    ) -> None:
-        """`start` starts a kernel with the paper's repository. `shown` gets a word on each run that ends."""
+    def __init__(self, paper: Task, start: Callable[[Task], ReadyKernel], workers: int) -> None:
+        """`start` starts a kernel with the paper's repository."""
         self._paper = paper
         self._start = start
         self._workers = workers
-        self._shown = shown
 
-    def all(self, trials: Iterable[Trial]) -> list[Outcome]:
+    def all(self, trials: Iterable[Trial]) -> list[RunResult]:
         """Run the trials and keep their order. Raises InfrastructureError."""
         with ThreadPoolExecutor(self._workers) as pool:
             return list(pool.map(self._run, trials))
 
-    def _run(self, trial: Trial) -> Outcome:
+    def _run(self, trial: Trial) -> RunResult:
         item = for_trial(self._paper, trial)
         assert item.grade is not None
         with after_prefix(ready := self._start(item)) as kernel, tempfile.TemporaryDirectory() as name:
@@ -143,8 +139,7 @@ class Runs:
             marks = [str(PurePosixPath(base, one.file).parent / mark) for one, mark in pairs]
             executed = frozenset(place for place, mark in enumerate(marks) if is_there(kernel, mark))
             kept = trial.log is not None and log.exists()
-        self._shown(trial.what)
-        return Outcome(values=values, executed=executed, log=str(log) if kept else "")
+        return RunResult(values=values, executed=executed, log=str(log) if kept else "")
 
 
 def for_trial(paper: Task, trial: Trial) -> Task:

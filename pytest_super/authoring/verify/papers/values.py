@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
-from pytest_super.authoring.verify.outcome import are_different
+from pytest_super.authoring.verify.gold_findings import are_different
 from pytest_super.metrics.checking import name_of
 from pytest_super.metrics.evidence import GradedValue
 from pytest_super.metrics.numbers import is_number
@@ -16,7 +16,7 @@ from pytest_super.tasks.paper import graded_commands
 from pytest_super.tasks.task import Task
 
 if TYPE_CHECKING:
-    from pytest_super.authoring.verify.papers.runs import Outcome
+    from pytest_super.authoring.verify.papers.runs import RunResult
     from pytest_super.tasks.task import Task
 
 
@@ -36,11 +36,11 @@ class Failure:
     """How it ended, and its wrong values."""
 
 
-def failures_of(paper: Task, outcomes: Iterable[Outcome]) -> list[Failure]:
+def failures_of(paper: Task, results: Iterable[RunResult]) -> list[Failure]:
     """Failures that differ only in what was printed count as one, that of the first run."""
     found: dict[str, Failure] = {}
-    for outcome in outcomes:
-        for one in failures_in(outcome, names_by_paper(paper)):
+    for result in results:
+        for one in failures_in(result, names_by_paper(paper)):
             # What is printed can have the paths of its sandbox.
             found.setdefault(one.text.replace(one.printed, ""), one)
     return list(found.values())
@@ -56,9 +56,9 @@ def names_by_paper(paper: Task) -> tuple[str, ...]:
     )
 
 
-def failures_in(outcome: Outcome, by_paper: tuple[str, ...]) -> Iterator[Failure]:
+def failures_in(result: RunResult, by_paper: tuple[str, ...]) -> Iterator[Failure]:
     wrong: dict[str, list[dict[str, Any]]] = {}
-    for value in outcome.values:
+    for value in result.values:
         if value.score < 1:
             told = asdict(value)
             # The name of a value in a list or mapping begins with that of its check.
@@ -71,7 +71,7 @@ def failures_in(outcome: Outcome, by_paper: tuple[str, ...]) -> Iterator[Failure
             command=command,
             exit_code=codes[0] if codes else None,
             printed="".join(value["printed"] for value in values),
-            log=outcome.log,
+            log=result.log,
             text="; ".join(wrong_lines(values)),
         )
 
@@ -106,14 +106,14 @@ class Spread:
         return {"rel": self.needed / abs(self.mean)} if self.mean else {"abs": self.needed}
 
 
-def spreads_of(paper: Task, outcomes: Iterable[Outcome]) -> list[Spread]:
+def spreads_of(paper: Task, results: Iterable[RunResult]) -> list[Spread]:
     """The numbers that differ between runs by more than the order of sums explains."""
     commands = graded_commands(paper.experiments)
     checks = {f"{one.label}: {name_of(check)} ": check for one in commands for check in one.checks}
     found: dict[str, list[float]] = {}
     allowed: dict[str, float] = {}
-    for outcome in outcomes:
-        for value in outcome.values:
+    for result in results:
+        for value in result.values:
             number = as_number(value.found)
             if number is not None:
                 name = f"{value.command}: {value.name}"

@@ -8,7 +8,7 @@ from textwrap import indent
 from typing import Any
 
 from pytest_super.authoring.verify.leaks import values_in
-from pytest_super.authoring.verify.papers.runs import Files, Outcome, Trial
+from pytest_super.authoring.verify.papers.runs import Files, RunResult, Trial
 from pytest_super.authoring.verify.texts import Text
 from pytest_super.metrics.distinctive import distinctive_values
 from pytest_super.tasks.paper import SEED_VARIABLE, Experiment
@@ -36,7 +36,7 @@ class Proposal:
 def propose(
     experiments: Iterable[Experiment],
     files: Files,
-    run: Callable[[Iterable[Trial]], list[Outcome]],
+    run: Callable[[Iterable[Trial]], list[RunResult]],
     texts: Sequence[Text],
 ) -> list[Proposal]:
     """The first varied command of each that yields values not in `texts`, else the last that was tried."""
@@ -44,9 +44,9 @@ def propose(
     found = {one.name: Proposal(experiment=one.name) for one, _ in todo}
     while todo := [(one, left) for one, left in todo if left and not found[one.name].expected]:
         tried = [varied(one, left.pop(0)) for one, left in todo]
-        trials = [Trial(what=f"a variation of {one.name}", files=files, commands=[one]) for one in tried]
-        for one, outcome in zip(tried, run(trials), strict=True):
-            found[one.name] = proposal_of(one, outcome, texts)
+        trials = [Trial(files=files, commands=[one]) for one in tried]
+        for one, result in zip(tried, run(trials), strict=True):
+            found[one.name] = proposal_of(one, result, texts)
     return list(found.values())
 
 
@@ -64,11 +64,11 @@ def varied(experiment: Experiment, command: str) -> Experiment:
     return experiment.model_copy(update={"command": command, "result": checks, "vary": []})
 
 
-def proposal_of(tried: Experiment, outcome: Outcome, texts: Sequence[Text]) -> Proposal:
+def proposal_of(tried: Experiment, result: RunResult, texts: Sequence[Text]) -> Proposal:
     names = [check.key for check in tried.checks]
     # A list is several values, and what is too long is shown clipped.
-    is_whole = len(outcome.values) == len(names) and all(is_shown(one.found) for one in outcome.values)
-    values = {name: (read(one.found), one) for name, one in zip(names, outcome.values, strict=False)}
+    is_whole = len(result.values) == len(names) and all(is_shown(one.found) for one in result.values)
+    values = {name: (read(one.found), one) for name, one in zip(names, result.values, strict=False)}
     hidden = {name: (value, one) for name, (value, one) in values.items() if not is_told(value, texts)}
     differs = any(one.score < 1 for _, one in hidden.values())
     expected = {name: value for name, (value, _) in hidden.items()} if is_whole and differs else {}
@@ -100,8 +100,6 @@ def proposal_lines(paper: str, proposal: Proposal) -> Iterator[str]:
         yield f"{name}; append to it:"
         vary = to_yaml({"vary": [{"command": proposal.command, "expected": Flow(proposal.expected)}]})
         yield from indent(vary, INDENT).splitlines()
-    elif proposal.command:
-        tried = "another seed or number in its command yields no other values, or not all of them"
-        yield f"{name}; {tried}: let it take an argument that changes them"
     else:
-        yield f"{name}; its command has no seed and no number: let it take one"
+        tried = "no other seed or number in its command changes its values and yields all of them"
+        yield f"{name}; {tried}: let it take an argument that does"

@@ -1,24 +1,19 @@
-"""The tables of the SUPER paper, for a collection of tasks."""
+"""Counts the content of a collection of tasks, as in the tables of the SUPER paper."""
 
 import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from statistics import fmean, median
 
-from pytest_super.authoring.stats.code_lines import lines_of_cell, lines_of_edit
 from pytest_super.options import SETS
 from pytest_super.report.table import table_lines
 from pytest_super.sources.release import normalized
 from pytest_super.tasks.solution import read_solution
-from pytest_super.tasks.task import CATEGORIES, PreExecuted, Task
+from pytest_super.tasks.task import CATEGORIES, Task
 
-SIZES = ("lines", "cells", "landmarks", "prefix_steps", "prefix_lines")
-"""The sizes of a task: lines and cells of its gold code, landmarks, pre-executed steps, lines of these.
-
-A task has only those that apply to it.
-"""
-Sizes = dict[str, int]
-SizedTask = tuple["Task", Sizes]
+SIZES = ("lines", "cells", "landmarks")
+"""The sizes of a task: lines and cells of its gold code, landmarks. It has only those that apply to it."""
+SizedTask = tuple[Task, dict[str, int]]
 
 
 def stats_lines(tasks: Sequence[Task]) -> Iterator[str]:
@@ -33,28 +28,27 @@ def stats_lines(tasks: Sequence[Task]) -> Iterator[str]:
     yield "\ntasks with a solution, and tasks to which each metric applies (table 2)"
     heads = ("set", "solution", "accuracy", "landmarks", "script_executed")
     yield from table_lines([heads, *((name, *metric_cells(group)) for name, group in sets.items())])
-    yield "\nsize of solutions, landmarks and prefixes, where there are any: mean (median) (section 3.4)"
+    yield "\nsize of solutions and landmarks, where there are any: mean (median) (section 3.4)"
     spreads = [(name, *(spread(one, group) for one in SIZES)) for name, group in sets.items()]
-    yield from table_lines([("set", *(size.replace("_", " ") for size in SIZES)), *spreads])
+    yield from table_lines([("set", *SIZES), *spreads])
     if categories := [row for name in sets if name != "all" for row in category_rows(name, sets[name])]:
         yield "\ncategories, with the lines of their solutions: mean (median) (table 3)"
         yield from table_lines([("set", "category", "tasks", "portion", "lines"), *categories], texts=2)
 
 
-def sizes_of(task: Task) -> Sizes:
-    sizes: Sizes = {}
+def sizes_of(task: Task) -> dict[str, int]:
+    sizes: dict[str, int] = {}
     if task.solution:
         gold = read_solution(task.solution, task.folder).cells
         sizes |= {"lines": sum(map(lines_of_cell, gold)), "cells": len(gold)}
     if task.landmarks:
         sizes["landmarks"] = len(task.landmarks)
-    if prefix := task.pre_execute:
-        sizes |= {"prefix_steps": len(prefix), "prefix_lines": sum(map(lines_of_step, prefix))}
     return sizes
 
 
-def lines_of_step(step: PreExecuted) -> int:
-    return lines_of_edit(step.edit) if step.edit else lines_of_cell(step.cell or "")
+def lines_of_cell(source: str) -> int:
+    """Lines that are neither blank nor a comment; lines of a shell and magics count."""
+    return sum(not line.lstrip().startswith("#") for line in source.splitlines() if line.strip())
 
 
 def spread(size: str, tasks: Sequence[SizedTask]) -> str:
