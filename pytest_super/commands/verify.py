@@ -30,6 +30,9 @@ def add_arguments(parser: ArgumentParser) -> None:
     add_paths(parser)
     parser.add_argument("--epochs", type=int, default=3, metavar="N", help="runs of each task; by default 3")
     parser.add_argument("--run", dest="stored", metavar="RUN", help="judge this finished run of gold instead")
+    parser.add_argument(
+        "--functions", type=int, metavar="N", help="prove only N functions of each paper, drawn at random"
+    )
     parser.add_argument("--json", type=Path, metavar="FILE", help="also write the findings to this file")
     parser.add_argument(
         "--dir", type=Path, default=DIRECTORY, metavar="DIR", help=f"for the run's results ({DIRECTORY})"
@@ -101,6 +104,7 @@ def verify_papers(papers: Sequence[Task], arguments: Namespace) -> dict[str, Any
         papers,
         kernel_starter(arguments, "verify"),
         epochs=arguments.epochs,
+        functions=arguments.functions,
         workers=workers or os.cpu_count() or 1,
         folder=arguments.dir,
     )

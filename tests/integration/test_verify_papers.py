@@ -495,7 +495,9 @@ def test_a_paper_that_cannot_be_proven_is_unknown(code: Path) -> None:
 def test_other_tasks_are_verified_beside_papers(code: Path) -> None:
     other = {"id": "other", "set": "expert", "query": "q", "answer": 2, "solution": {"cells": ["1 + 1"]}}
     (code.parent / "other.task.yaml").write_text(yaml.safe_dump(other))
-    printed, data = verify(code, ["mean", "first"], MEAN, FIRST, status=0, options=("other.task.yaml",))
+    options = ("other.task.yaml", "--functions=2")
+    printed, data = verify(code, ["mean", "total", "first"], MEAN, FIRST, status=0, options=options)
+    assert len(verdicts(data)) == 2
     assert "1 task, 2 trials in 2 epochs: nothing was found" in printed
     assert "paper: 2 gold runs, 2 functions: 2 valid" in printed
     assert data["tasks"] == 1

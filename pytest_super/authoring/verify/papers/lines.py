@@ -100,7 +100,13 @@ def proof_lines(proof: PaperProof, findings: Sequence[Finding]) -> Iterator[str]
 
 
 def prove_papers(
-    papers: Sequence[Task], start: Callable[[Task], ReadyKernel], *, epochs: int, workers: int, folder: Path
+    papers: Sequence[Task],
+    start: Callable[[Task], ReadyKernel],
+    *,
+    epochs: int,
+    functions: int | None,
+    workers: int,
+    folder: Path,
 ) -> dict[str, Any]:
     """The findings and the evidence as plain JSON values; logs are kept in `folder`/papers."""
     findings: list[Finding] = []
@@ -112,7 +118,7 @@ def prove_papers(
                     code = read_originals(paper)
                     make_ignored(folder, logs := folder / "papers" / paper.id)
                     runs = Runs(paper, start, workers)
-                    proof = prove(code, runs, epochs=epochs, logs=logs)
+                    proof = prove(code, runs, epochs=epochs, sample=functions, logs=logs)
                     found = [*findings_of(proof), *paper_leaks(code, start)]
                 except SuperError as error:
                     findings.append(Finding(kind="unknown", task=paper.id, text=f"{paper.id}: {error}"))
