@@ -17,9 +17,8 @@ from pathlib import Path
 
 from rows import print_row
 
-from pytest_super.functions.definitions import definitions
 from pytest_super.functions.masking import masked_files, write_masked
-from pytest_super.functions.source import PythonSource, SourceError
+from pytest_super.functions.source import PythonSource, SourceError, definitions
 from pytest_super.functions.spans import parts_of
 
 

@@ -15,10 +15,8 @@ from pytest_super.authoring.verify.papers.values import Spread, as_number
 from pytest_super.authoring.verify.papers.variations import read
 from pytest_super.authoring.verify.texts import Text
 from pytest_super.errors import SuperError
-from pytest_super.functions.definitions import definitions
 from pytest_super.functions.masking import MaskedFunction, mask_file, masked_files
-from pytest_super.functions.names import SEPARATOR
-from pytest_super.functions.source import PythonSource, SourceError
+from pytest_super.functions.source import SEPARATOR, PythonSource, SourceError, definitions
 from pytest_super.grading.values import matches, named_values
 from pytest_super.metrics.distinctive import NUMBER, distinctive_values
 from pytest_super.metrics.numbers import is_number

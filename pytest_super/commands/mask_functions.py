@@ -8,9 +8,7 @@ from pytest_super.commands.json_file import write_json
 from pytest_super.errors import SuperError
 from pytest_super.functions.leaks import Leak, find_leaks, gold_of
 from pytest_super.functions.masking import MaskedFunction, masked_files, write_masked
-from pytest_super.functions.names import SEPARATOR
-from pytest_super.functions.stub import Docstrings
-from pytest_super.store.json_lines import read_json
+from pytest_super.functions.source import SEPARATOR
 from pytest_super.words import counted, printable_line
 
 
@@ -26,18 +24,6 @@ def add_function_arguments(parser: ArgumentParser) -> None:
     )
     group.add_argument(
         "--in-place", action="store_true", help="change the folder itself instead of writing a copy"
-    )
-    group.add_argument(
-        "--docstring",
-        choices=("keep", "drop", "replace"),
-        default="keep",
-        help="what happens to the functions' docstrings (default: keep)",
-    )
-    group.add_argument(
-        "--descriptions",
-        type=Path,
-        metavar="FILE",
-        help="with --docstring=replace: a JSON file with the new docstring of each target",
     )
     group.add_argument(
         "--leaks", action="store_true", help="also report what else in the folder gives the bodies away"
@@ -56,8 +42,7 @@ def mask_folder(arguments: Namespace) -> int:
             f"{arguments.path}: state one of --output=DIR, for a masked copy, and --in-place, "
             "which overwrites the folder's own files"
         )
-    docstrings = docstrings_of(arguments.docstring, arguments.descriptions)
-    masked = masked_files(arguments.path, arguments.targets, docstrings=docstrings)
+    masked = masked_files(arguments.path, arguments.targets)
     write_masked(arguments.path, arguments.output, masked)
     functions = [
         (f"{path}{SEPARATOR}{one.name}", one) for path, file in masked.items() for one in file.functions
@@ -75,21 +60,6 @@ def mask_folder(arguments: Namespace) -> int:
         rows = [{"target": target, **facts(one)} for target, one in functions]
         write_json(arguments.json, {"functions": rows, "leaks": [leak._asdict() for leak in leaks]})
     return 1 if leaks else 0
-
-
-def docstrings_of(choice: str, file: Path | None) -> Docstrings:
-    """Raises SuperError."""
-    if (choice == "replace") != (file is not None):
-        raise SuperError("--docstring=replace and --descriptions=FILE need each other")
-    if file is None:
-        return "keep" if choice == "keep" else "drop"
-    try:
-        found = read_json(file)
-    except (OSError, ValueError) as error:
-        raise SuperError(f"{file} cannot be read: {error}") from None
-    if not isinstance(found, dict) or not all(isinstance(text, str) for text in found.values()):
-        raise SuperError(f"{file}: it must be an object with a text for each target")
-    return found
 
 
 def facts(function: MaskedFunction) -> dict[str, Any]:

@@ -10,9 +10,8 @@ from importlib import import_module
 from pathlib import PurePosixPath
 from typing import Any, NamedTuple
 
-from pytest_super.functions.defining import flat
-from pytest_super.functions.definitions import definitions, find
-from pytest_super.functions.source import PythonSource, codec, parsed
+from pytest_super.functions.additions import flat
+from pytest_super.functions.source import PythonSource, codec, definitions, find, parsed
 from pytest_super.functions.splicing import ENCODINGS
 
 # What graders and experiments compute with. Only what a module has is replaced: `time.clock = …` repairs code

@@ -15,8 +15,7 @@ from typing import Any
 import pytest_super
 from pytest_super.errors import InfrastructureError
 from pytest_super.functions.acts import Act, Acts, acts
-from pytest_super.functions.definitions import definitions, find
-from pytest_super.functions.source import PythonSource, SourceError
+from pytest_super.functions.source import PythonSource, SourceError, definitions, find
 from pytest_super.functions.splicing import Spliced, spliced
 
 MEBIBYTE = 2**20

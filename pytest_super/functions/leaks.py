@@ -12,8 +12,7 @@ from difflib import SequenceMatcher
 from pathlib import Path, PurePosixPath
 from typing import Any, NamedTuple
 
-from pytest_super.functions.definitions import definitions
-from pytest_super.functions.source import PythonSource, SourceError
+from pytest_super.functions.source import PythonSource, SourceError, definitions
 from pytest_super.functions.spans import body_text
 from pytest_super.words import named
 

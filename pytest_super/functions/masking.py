@@ -1,28 +1,51 @@
-"""Masks functions of Python files, and checks that nothing else has changed."""
+"""Masks functions of Python files by stubs, and checks that nothing else has changed."""
 
 from __future__ import annotations
 
+import ast
 import hashlib
 import os
 import shutil
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import Literal, NamedTuple, TypeAlias
 
 from pytest_super.errors import SuperError
-from pytest_super.functions.definitions import Definition, definitions, find
-from pytest_super.functions.edits import Edit, Lists, applied, are_equal, expect_in_place
-from pytest_super.functions.names import by_file, of_file
-from pytest_super.functions.source import PythonSource, SourceError, parsed
-from pytest_super.functions.spans import Region, begin_line, body_text, docstring_of, find_region
-from pytest_super.functions.stub import Docstrings, Stub, body_edit, quoted, region_edit
+from pytest_super.functions.source import (
+    Definition,
+    Function,
+    Lists,
+    PythonSource,
+    SourceError,
+    are_equal,
+    by_file,
+    definitions,
+    find,
+    last_name,
+    parsed,
+)
+from pytest_super.functions.spans import (
+    Edit,
+    Region,
+    applied,
+    begin_line,
+    body_text,
+    docstring_of,
+    expect_in_place,
+    find_region,
+    leading,
+    parts_of,
+    with_ends,
+)
+from pytest_super.functions.splicing import new_body
 from pytest_super.reading import read_bytes
 from pytest_super.words import did_you_mean
 
-if TYPE_CHECKING:
-    import ast
+MESSAGE = "this function is masked"
+Stub: TypeAlias = Literal["raise", "none", "zero", "first"]
+"""What a stub does: it raises NotImplementedError, or it returns None, 0 or its first argument."""
 
 
 @dataclass(frozen=True)
@@ -68,7 +91,6 @@ def mask_file(
     source: PythonSource,
     targets: Iterable[str],
     *,
-    docstrings: Docstrings = "keep",
     stub: Stub = "raise",
     nested: bool = False,
 ) -> MaskedFile:
@@ -79,7 +101,6 @@ def mask_file(
         targets: in any order. `Class.method`; `method` if no other function has this name; `function#2` for
             the second of that name; `function@part` for the lines between `# region part` and `# endregion`;
             `function@part.inner` for a region in it.
-        docstrings: kept, dropped, or replaced by new ones.
         stub: what the functions do instead.
         nested: whether targets can be parts of others, which are masked then.
 
@@ -87,7 +108,7 @@ def mask_file(
         SourceError: a target is not in the file, has no body to mask, or is a part of another one.
     """
     known = definitions(source)
-    found = [target_of(source, known, target, docstrings, stub) for target in dict.fromkeys(targets)]
+    found = [target_of(source, known, target, stub) for target in dict.fromkeys(targets)]
     if nested:
         found = outermost(found)
     for one, other in pairwise(sorted(found, key=lambda target: target.edit[:2])):
@@ -98,31 +119,25 @@ def mask_file(
     return MaskedFile(masked, [fact(source, one) for one in found])
 
 
-def target_of(
-    source: PythonSource, known: Sequence[Definition], name: str, docstrings: Docstrings, stub: Stub
-) -> Target:
+def target_of(source: PythonSource, known: Sequence[Definition], name: str, stub: Stub) -> Target:
     function, _, region_name = name.partition("@")
     definition = find(source, function, known)
     if region_name:
         region = find_region(source, definition, region_name)
         return Target(definition, region, region_edit(source, definition, region, stub))
-    if isinstance(docstrings, str):
-        docstring: str = docstrings
-    elif name in docstrings:
-        docstring = quoted(source, definition, docstrings[name])
-    else:
-        raise SourceError(f"{source.name}: there is no new docstring for `{name}`")
-    return Target(definition, None, body_edit(source, definition, docstring, stub))
+    parts, statements = parts_of(source, definition), stub_lines(definition, stub)
+    lines = [f"{parts.indent}{one}" for one in statements]
+    return Target(definition, None, new_body(source, definition, parts, lines, statements))
 
 
 def outermost(targets: Sequence[Target]) -> list[Target]:
     """The targets that are not a part of another one."""
-
-    def is_part(one: Target, other: Target) -> bool:
-        inner, outer = one.lines, other.lines
-        return inner != outer and outer.start <= inner.start and inner.stop <= outer.stop
-
-    return [one for one in targets if not any(is_part(one, other) for other in targets)]
+    spans = [(one, one.lines) for one in targets]
+    return [
+        one
+        for one, inner in spans
+        if not any(inner != outer and inner[0] in outer and inner[-1] in outer for _, outer in spans)
+    ]
 
 
 def check(source: PythonSource, masked: bytes, targets: Sequence[Target]) -> None:
@@ -132,32 +147,17 @@ def check(source: PythonSource, masked: bytes, targets: Sequence[Target]) -> Non
     for target in targets:
         node, stub = target.definition.node, parsed("\n".join(target.edit.statements)).body
         if target.region is None:
-            docstring = docstring_of(node) if target.edit.keeps_docstring else None
+            docstring = docstring_of(node)
             lists[id(node), "body"] = [docstring, *stub] if docstring else stub
         else:
             is_whole = expect_in_place(lists, node, target.region, stub) and is_whole
     try:
-        tree = PythonSource.read(source.name, masked).tree
-        is_whole = is_whole and are_equal(source.tree, tree, lists)
+        is_whole = is_whole and are_equal(source.tree, PythonSource.read(source.name, masked).tree, lists)
     except SourceError:
         is_whole = False
     if not is_whole:
         names = ", ".join(f"`{one.name}`" for one in targets)
         raise SourceError(f"{source.name}: masking {names} would change other statements, too")
-    if any(one.region for one in targets):
-        refuse_uncompilable(source, tree)
-
-
-def refuse_uncompilable(source: PythonSource, tree: ast.Module) -> None:
-    """A region can contain the only assignment of a name that a function inside declares `nonlocal`."""
-    try:
-        compile(source.tree, source.name, "exec", dont_inherit=True)
-    except (SyntaxError, ValueError):
-        return
-    try:
-        compile(tree, source.name, "exec", dont_inherit=True)
-    except (SyntaxError, ValueError) as error:
-        raise SourceError(f"{source.name}: it would not compile after masking: {error}") from None
 
 
 def fact(source: PythonSource, target: Target) -> MaskedFunction:
@@ -171,11 +171,70 @@ def fact(source: PythonSource, target: Target) -> MaskedFunction:
     return MaskedFunction(target.name, lines.start, len(body.splitlines()), digest, body)
 
 
+# What a stub does
+
+
+def stub_lines(definition: Definition, stub: Stub) -> list[str]:
+    """A stub is a generator or a coroutine if its function is one."""
+    if stub == "raise":
+        lines = [f'raise NotImplementedError("{MESSAGE}")']
+    else:
+        value = {"none": None, "zero": 0, "first": first_argument(definition)}[stub]
+        lines = [f"return {value}"]
+    if any(isinstance(one, ast.Yield | ast.YieldFrom) for one in own_nodes(definition.node)):
+        # Python allows no value here in an asynchronous generator.
+        if stub != "raise" and isinstance(definition.node, ast.AsyncFunctionDef):
+            lines = ["return"]
+        lines.append("yield")
+    return lines
+
+
+def first_argument(definition: Definition) -> str | None:
+    """The name of the first argument after the one that a method is bound to."""
+    arguments = definition.node.args
+    names = [one.arg for one in (*arguments.posonlyargs, *arguments.args)]
+    if definition.is_method and "staticmethod" not in map(last_name, definition.node.decorator_list):
+        names = names[1:]
+    others = [one.arg for one in (arguments.vararg, *arguments.kwonlyargs, arguments.kwarg) if one]
+    return next(iter([*names, *others]), None)
+
+
+def own_nodes(function: Function) -> Iterator[ast.AST]:
+    """The nodes that are evaluated in the function's own frame, so not those of functions inside it."""
+    waiting: list[ast.AST] = list(function.body)
+    while waiting:
+        node = waiting.pop()
+        yield node
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            waiting += [*node.decorator_list, node.args]
+        elif isinstance(node, ast.Lambda):
+            waiting.append(node.args)
+        elif isinstance(node, ast.ClassDef):
+            waiting += [*node.decorator_list, *node.bases, *node.keywords]
+        else:
+            waiting += ast.iter_child_nodes(node)
+
+
+def region_edit(source: PythonSource, definition: Definition, region: Region, stub: Stub) -> Edit:
+    """Replace the lines between the marks of a region. Raises SourceError if it has no code."""
+    inside = range(region.begin + 1, region.end)
+    code = [line for line in inside if (text := source.lines[line - 1].strip()) and text[0] != "#"]
+    if not code:
+        raise SourceError(f"{source.name}:{region.begin}: there is no code in the region `{region.name}`")
+    indent = leading(source.lines[code[0] - 1])
+    # Unlike a body, a region may have nothing to return.
+    statements = stub_lines(definition, stub) if stub == "raise" else ["pass"]
+    text = with_ends(source, definition.node.lineno, [f"{indent}{one}" for one in statements])
+    return Edit(inside.start, region.end - 1, text, statements)
+
+
+# The files of a folder
+
+
 def masked_files(
     repository: Path,
     targets: Iterable[str],
     *,
-    docstrings: Docstrings = "keep",
     stub: Stub = "raise",
     nested: bool = False,
 ) -> dict[str, MaskedFile]:
@@ -184,7 +243,6 @@ def masked_files(
         path: mask_file(
             PythonSource.read(path, read(repository, path)),
             names,
-            docstrings=docstrings if isinstance(docstrings, str) else of_file(docstrings, path),
             stub=stub,
             nested=nested,
         )

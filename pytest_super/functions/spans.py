@@ -1,15 +1,15 @@
-"""Where the parts of a function, and marked regions of its lines, are in its file's text."""
+"""Where the parts of a function and marked regions are in its file's text, and edits of whole lines."""
 
 import ast
 import io
 import re
+import textwrap
 import tokenize
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
-from pytest_super.functions.definitions import Definition, Function, last_name
-from pytest_super.functions.source import PythonSource, SourceError
+from pytest_super.functions.source import Definition, Function, Lists, PythonSource, SourceError, last_name
 from pytest_super.words import did_you_mean
 
 # The folding marks that editors know.
@@ -216,3 +216,70 @@ def comment_lines(source: PythonSource) -> Iterator[tuple[int, str]]:
     for token in tokenize.generate_tokens(io.StringIO(text).readline):
         if token.type == tokenize.COMMENT and not token.line[: token.start[1]].strip():
             yield token.start[0], token.string
+
+
+# Edits
+
+
+class Edit(NamedTuple):
+    """The lines `first` to `last` become `text`, which contains `statements` instead of the original ones.
+
+    It only inserts if `last` is the line before `first`.
+    """
+
+    first: int
+    last: int
+    text: str
+    statements: Sequence[str]
+
+
+def applied(source: PythonSource, edits: Iterable[Edit]) -> str:
+    lines = list(source.lines)
+    # From the end, so that the numbers of the lines before stay valid.
+    for edit in sorted(edits, key=lambda one: one[:2], reverse=True):
+        lines[edit.first - 1 : edit.last] = [edit.text]
+    return "".join(lines)
+
+
+def with_ends(source: PythonSource, line: int, lines: Iterable[str]) -> str:
+    """The lines with the ends that the file has at a line."""
+    end = source.line_end(line)
+    return "".join(one.rstrip("\r\n") + end for one in lines)
+
+
+def indented(lines: Iterable[str], indent: str) -> list[str]:
+    return textwrap.indent(textwrap.dedent("".join(lines)), indent).splitlines(keepends=True)
+
+
+def expect_in_place(lists: Lists, function: Function, region: Region, stub: Sequence[ast.stmt]) -> bool:
+    """Expect `stub` in place of a region's statements; False if the region contains no whole statement."""
+    if (found := place_of(function, region)) is None:
+        return False
+    node, field, inside = found
+    current = lists.get((id(node), field), getattr(node, field))
+    position = current.index(inside[0])
+    rest = [one for one in current if one not in inside]
+    lists[id(node), field] = [*rest[:position], *stub, *rest[position:]]
+    return True
+
+
+def inside_of(function: Function, region: Region) -> list[ast.stmt]:
+    """The whole statements in a region that are next to each other in one block."""
+    found = place_of(function, region)
+    return found[2] if found else []
+
+
+def place_of(function: Function, region: Region) -> tuple[ast.AST, str, list[ast.stmt]] | None:
+    """The node and the field of the block that has whole statements in a region, and these statements."""
+    for node in ast.walk(function):
+        for field, value in ast.iter_fields(node):
+            statements = value if isinstance(value, list) else []
+            inside = [one for one in statements if isinstance(one, ast.stmt) and is_inside(one, region)]
+            if inside:
+                return node, field, inside
+    return None
+
+
+def is_inside(statement: ast.stmt, region: Region) -> bool:
+    first = begin_line(statement)
+    return region.begin < first and (statement.end_lineno or first) < region.end

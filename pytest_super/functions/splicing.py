@@ -7,30 +7,33 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from pytest_super.functions.additions import Additions
-from pytest_super.functions.definitions import Definition, definitions, find, plain_name
-from pytest_super.functions.edits import (
-    Edit,
+from pytest_super.functions.source import (
+    Definition,
     Lists,
-    applied,
+    PythonSource,
+    SourceError,
     are_equal,
-    as_ended,
-    expect_in_place,
-    indented,
-    inside_of,
-    kept_line,
-    with_ends,
+    codec,
+    definitions,
+    find,
+    parsed,
 )
-from pytest_super.functions.source import PythonSource, SourceError, codec, parsed
 from pytest_super.functions.spans import (
+    Edit,
     Parts,
     Place,
+    applied,
     begin_of,
+    expect_in_place,
     find_region,
     first_line,
+    indented,
+    inside_of,
     last_line,
     parts_of,
     parts_of_any,
     statements_of,
+    with_ends,
 )
 
 ENCODINGS = frozenset(map(codec, ("utf-8", "utf-8-sig", "ascii", "latin-1")))
@@ -83,7 +86,7 @@ def edit_of(
 ) -> Edit:
     """Puts a target in place. `lists` gets the statements that are expected then."""
     # Of equal names the changed file can have only the one that is meant.
-    other = next((one for one in others if one.name in (own.name, plain_name(own))), None)
+    other = next((one for one in others if one.name in (own.name, own.plain_name)), None)
     if other is None:
         raise SourceError(f"{theirs.name}: the function `{own.name}` is not there")
     region = target.partition("@")[2]
@@ -97,11 +100,39 @@ def edit_of(
     return new_body(ours, own, parts, body_lines(theirs, other, parts.indent))
 
 
-def new_body(source: PythonSource, definition: Definition, parts: Parts, lines: Iterable[str]) -> Edit:
-    """Replaces a body by these lines; the docstring stays."""
-    kept_to = parts.docstring[1] if parts.docstring else parts.colon
-    text = kept_line(source, kept_to) + with_ends(source, definition.node.lineno, lines)
-    return Edit(kept_to.line, parts.last_line, as_ended(source, parts.last_line, text), ())
+def new_body(
+    source: PythonSource,
+    definition: Definition,
+    parts: Parts,
+    lines: Iterable[str],
+    statements: Sequence[str] = (),
+) -> Edit:
+    """Replaces a body by these lines; the docstring stays. `statements` are those of an `Edit`."""
+    kept_to, docstring = parts.colon, list[str]()
+    if parts.docstring:
+        begin, end = parts.docstring
+        if begin.line > parts.colon.line:
+            kept_to = end
+        else:
+            # The header and the docstring share a line; the docstring gets one of its own.
+            own = source.lines[begin.line - 1 : end.line]
+            own[-1] = own[-1][: end.column]
+            own[0] = own[0][begin.column :]
+            docstring = [parts.indent + "".join(own)]
+    text = kept_line(source, kept_to) + with_ends(source, definition.node.lineno, [*docstring, *lines])
+    if not source.lines[parts.last_line - 1].endswith(("\r", "\n")):
+        # A file whose last line has no end keeps it so.
+        text = text.rstrip("\r\n")
+    return Edit(kept_to.line, parts.last_line, text, statements)
+
+
+def kept_line(source: PythonSource, kept_to: Place) -> str:
+    """The line up to this place, with the comment that follows, but without a statement that does."""
+    line = source.lines[kept_to.line - 1]
+    rest = line[kept_to.column :]
+    is_comment = rest.isspace() or rest.lstrip().startswith("#")
+    is_whole = is_comment and rest.endswith(("\r", "\n"))
+    return line if is_whole else line[: kept_to.column] + source.line_end(kept_to.line)
 
 
 def body_lines(source: PythonSource, definition: Definition, indent: str) -> list[str]:

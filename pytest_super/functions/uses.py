@@ -12,9 +12,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import NamedTuple, TypeAlias
 
-from pytest_super.functions.definitions import Function, definitions, find
-from pytest_super.functions.names import SEPARATOR
-from pytest_super.functions.source import PythonSource, SourceError
+from pytest_super.functions.source import SEPARATOR, Function, PythonSource, SourceError, definitions, find
 
 Uses: TypeAlias = "dict[str, set[str]]"
 """Names that functions use, by the functions' targets."""

@@ -17,8 +17,7 @@ from typing import Any
 from pytest_super.errors import InfrastructureError, SuperError
 from pytest_super.functions.bounded import refuse_too_large, splice
 from pytest_super.functions.masking import MaskedFile, masked_files, write_masked
-from pytest_super.functions.names import by_file
-from pytest_super.functions.source import SourceError
+from pytest_super.functions.source import SourceError, by_file
 from pytest_super.functions.splicing import Spliced
 from pytest_super.functions.uses import call_edges
 from pytest_super.grading.changed_code import Original

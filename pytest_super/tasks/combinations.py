@@ -9,7 +9,7 @@ from math import comb
 from typing import TypeAlias
 
 from pytest_super.errors import SuperError
-from pytest_super.functions.names import may_overlap
+from pytest_super.functions.source import may_overlap
 from pytest_super.tasks.grade import Grade
 from pytest_super.tasks.paper import Experiment, files_of, graded_commands, numbered
 from pytest_super.tasks.paper_item import PaperItem, whole_item

@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import AfterValidator, BeforeValidator, Field, PrivateAttr, model_validator
 
 from pytest_super.errors import SuperError
-from pytest_super.functions.names import SEPARATOR, by_file
+from pytest_super.functions.source import SEPARATOR, by_file
 from pytest_super.tasks.fields import SHA256, FieldModel, Regex, RelativePath, Text
 from pytest_super.tasks.grade import GradedCommand, check_expected
 from pytest_super.words import did_you_mean

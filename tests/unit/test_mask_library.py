@@ -10,10 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from pytest_super.functions.definitions import definitions
-from pytest_super.functions.masking import mask_file
-from pytest_super.functions.source import PythonSource, SourceError
-from pytest_super.functions.stub import MESSAGE
+from pytest_super.functions.masking import MESSAGE, mask_file
+from pytest_super.functions.source import PythonSource, SourceError, definitions
 
 pytestmark = pytest.mark.filterwarnings("ignore::SyntaxWarning", "ignore::DeprecationWarning")
 # Folders with Python files, separated as in PATH: the standard library, or unpacked packages.

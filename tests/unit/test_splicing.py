@@ -10,9 +10,8 @@ from types import ModuleType
 
 import pytest
 
-from pytest_super.functions.definitions import definitions
 from pytest_super.functions.masking import mask_file
-from pytest_super.functions.source import PythonSource, SourceError
+from pytest_super.functions.source import PythonSource, SourceError, definitions
 from pytest_super.functions.spans import parts_of
 from pytest_super.functions.splicing import spliced
 from pytest_super.functions.uses import call_edges

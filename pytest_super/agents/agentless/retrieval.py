@@ -8,8 +8,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
-from pytest_super.functions.definitions import definitions, find
-from pytest_super.functions.source import PythonSource, SourceError
+from pytest_super.functions.source import PythonSource, SourceError, definitions, find
 from pytest_super.kernel.cell import SandboxLostError
 from pytest_super.model.token_estimate import CHARACTERS_PER_TOKEN
 from pytest_super.words import clipped, gap

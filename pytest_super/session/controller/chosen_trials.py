@@ -14,8 +14,7 @@ from typing import TYPE_CHECKING
 
 from pytest_super.errors import InfrastructureError
 from pytest_super.functions.bounded import function_texts
-from pytest_super.functions.names import by_file
-from pytest_super.functions.source import SourceError
+from pytest_super.functions.source import SourceError, by_file
 from pytest_super.gate.figures import without_interrupted
 from pytest_super.grading.collected import contents
 from pytest_super.model.completion import BudgetSpentError, FilteredError, ModelError

@@ -7,10 +7,16 @@ from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pytest_super.functions.definitions import Definition, Function, bare_name, definitions, named, plain_name
 from pytest_super.functions.masking import mask_file, read
-from pytest_super.functions.names import SEPARATOR, by_file
-from pytest_super.functions.source import PythonSource, SourceError
+from pytest_super.functions.source import (
+    SEPARATOR,
+    Definition,
+    PythonSource,
+    SourceError,
+    by_file,
+    definitions,
+    named,
+)
 from pytest_super.words import did_you_mean
 
 if TYPE_CHECKING:
@@ -31,12 +37,11 @@ def locate(record: FunctionRecord, code: Path, files: Collection[str]) -> tuple[
 def functions_named(source: PythonSource, name: str) -> list[Definition]:
     """The functions with this bare or qualified name. Raises SourceError if there is none."""
     known = definitions(source)
-    found = [one for one in known if name in (plain_name(one), bare_name(one))]
-    if found:
+    if found := [one for one in known if name in (one.plain_name, one.bare_name)]:
         return found
     if any(isinstance(node, ast.ClassDef) and node.name == name for node in ast.walk(source.tree)):
         raise SourceError(f"{source.name}: `{name}` is a class, not a function")
-    hint = did_you_mean(name, [bare_name(one) for one in known], most=3)
+    hint = did_you_mean(name, [one.bare_name for one in known], most=3)
     raise SourceError(f"{source.name}: there is no function `{name}` in it{hint}")
 
 
@@ -51,10 +56,8 @@ def nearest(source: PythonSource, record: FunctionRecord, candidates: Sequence[D
         distances = [abs(one.node.lineno - header) for one in among]
         if distances.count(min(distances)) == 1:
             return among[distances.index(min(distances))]
-    raise SourceError(
-        f"{source.name}: `{record.name}` is not unique, and the recorded lines choose none of "
-        f"{named(candidates)}"
-    )
+    why = f"is not unique, and the recorded lines choose none of {named(candidates)}"
+    raise SourceError(f"{source.name}: `{record.name}` {why}")
 
 
 def sharing(lines: range, candidates: Sequence[Definition]) -> Sequence[Definition]:
@@ -78,5 +81,5 @@ def shared(one: range, other: range) -> int:
     return max(0, min(one.stop, other.stop) - max(one.start, other.start))
 
 
-def lines_of(node: ast.ClassDef | Function) -> range:
+def lines_of(node: ast.stmt) -> range:
     return range(node.lineno, (node.end_lineno or node.lineno) + 1)

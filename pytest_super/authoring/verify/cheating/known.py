@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from pytest_super.agents.gold_functions import writing
 from pytest_super.errors import SuperError
 from pytest_super.functions.masking import masked_files
-from pytest_super.functions.names import by_file
+from pytest_super.functions.source import by_file
 from pytest_super.functions.splicing import probed
 from pytest_super.kernel.cell import Outcome
 from pytest_super.metrics.self_report import expected

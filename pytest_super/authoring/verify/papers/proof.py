@@ -12,7 +12,7 @@ from pytest_super.authoring.verify.papers.runs import UNCOMPILED, Files, Origina
 from pytest_super.authoring.verify.papers.values import Failure, Spread, failures_of, spreads_of
 from pytest_super.authoring.verify.papers.variations import Proposal, propose
 from pytest_super.authoring.verify.texts import repository_texts
-from pytest_super.functions.stub import Stub
+from pytest_super.functions.masking import Stub
 from pytest_super.tasks.combinations import function_ids
 from pytest_super.tasks.paper import SEED_VARIABLE, Experiment, graded_commands
 from pytest_super.tasks.task import Task

@@ -7,10 +7,9 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 
-from pytest_super.functions.masking import masked_files
-from pytest_super.functions.names import by_file
+from pytest_super.functions.masking import Stub, masked_files
+from pytest_super.functions.source import by_file
 from pytest_super.functions.splicing import probed
-from pytest_super.functions.stub import Stub
 from pytest_super.grading.collected import add_file, inside, read_collected
 from pytest_super.grading.grader import Grader
 from pytest_super.kernel.client import Kernel
