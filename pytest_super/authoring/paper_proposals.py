@@ -19,7 +19,7 @@ from pytest_super.functions.masking import MaskedFunction, mask_file, masked_fil
 from pytest_super.functions.source import SEPARATOR, PythonSource, SourceError, definitions
 from pytest_super.grading.values import matches, named_values
 from pytest_super.metrics.distinctive import NUMBER, distinctive_values
-from pytest_super.metrics.numbers import is_number
+from pytest_super.metrics.leaves import is_number
 from pytest_super.sources.paper import REDACTED
 from pytest_super.tasks.grade import RegexValue
 from pytest_super.tasks.yaml_writer import Flow

@@ -3,7 +3,7 @@
 from typing import NamedTuple
 from xml.parsers import expat
 
-from pytest_super.metrics.difference import short
+from pytest_super.metrics.leaves import short
 
 MOST_TESTCASES = 10_000
 DEEPEST = 100

@@ -14,9 +14,9 @@ from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
 from pytest_super.grading.junit import ERROR, PASSED, NotJunitError, testcases
-from pytest_super.metrics.checking import NoValue, compared, name_of
-from pytest_super.metrics.difference import short
 from pytest_super.metrics.evidence import GradedValue
+from pytest_super.metrics.graded import NoValue, compared, name_of
+from pytest_super.metrics.leaves import short
 from pytest_super.metrics.matching.patterns import compile_pattern
 
 if TYPE_CHECKING:

@@ -12,14 +12,25 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pytest_super.json_values import loaded
 from pytest_super.metrics.evidence import Evidence
-from pytest_super.metrics.leaves import MISSING, Place, is_empty, leaves_beside, part_of
+from pytest_super.metrics.leaves import (
+    MISSING,
+    Place,
+    brief,
+    exact,
+    is_empty,
+    leaves_beside,
+    part_of,
+    short,
+    shown,
+)
 from pytest_super.metrics.metric import Metric
-from pytest_super.metrics.numbers import exact
 
 if TYPE_CHECKING:
     from pytest_super.tasks.task import Task
 
 TOLERANCE = 0.01
+# That `difference` names.
+MOST_VALUES = 3
 
 
 def accuracy(gold: object, submission: object, *, tolerance: float = TOLERANCE) -> float:
@@ -85,6 +96,18 @@ def _is_near(gold: int | float, given: int | float, allowed: Fraction) -> bool:
         return abs(exact(gold) - exact(given)) <= allowed
     # JSON's reader accepts NaN, which is right for NaN although Python says that they differ.
     return gold == given or (gold != gold and given != given)
+
+
+def difference(gold: object, submission: object, tolerance: float) -> str:
+    """The values that are wrong by the rules of accuracy: `test.f1 is 0.2, not 0.5; n is missing, not 7`."""
+    wrong = [leaf for leaf in judged(gold, submission, tolerance) if not leaf.is_right]
+    parts = [
+        f"{short(shown(leaf.place))} is {brief(leaf.given)}, not {brief(leaf.wanted)}"
+        for leaf in wrong[:MOST_VALUES]
+    ]
+    if len(wrong) > MOST_VALUES:
+        parts.append(f"and {len(wrong) - MOST_VALUES} more")
+    return "; ".join(parts)
 
 
 def answer_in(task: Task, submission: Any) -> Any:

@@ -11,8 +11,7 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 from pytest_super.metrics.accuracy import Judged, answer_in, is_right, judged
-from pytest_super.metrics.leaves import MISSING, leaves
-from pytest_super.metrics.numbers import exact, is_number
+from pytest_super.metrics.leaves import MISSING, exact, is_number, leaves
 from pytest_super.metrics.script_executed import SCRIPT_EXECUTED
 from pytest_super.store.results import TrialResult
 

@@ -1,13 +1,17 @@
-"""The values of an answer, with their places."""
+"""The values of an answer: with their places, as numbers, and as short texts."""
 
+import json
+import sys
 from collections.abc import Iterator
+from fractions import Fraction
 from functools import reduce
-from typing import Any, TypeAlias
+from typing import Any, TypeGuard
+
+from pytest_super.words import shortened
 
 Place = tuple[str | int, ...]
-# A place as its last part after the link of the place before: values of any depth have places of any length.
-Link: TypeAlias = "tuple[Link, str | int] | None"
 
+MOST_CHARACTERS = 60
 MISSING = object()
 """In place of a value that is not there. Not None, because null is a value."""
 
@@ -22,22 +26,14 @@ def leaves_beside(value: Any, other: Any) -> Iterator[tuple[Place, Any, Any]]:
 
     Not recursive: agents write values of any depth.
     """
-    todo: list[tuple[Link, Any, Any]] = [(None, value, other)]
+    todo: list[tuple[Place, Any, Any]] = [((), value, other)]
     while todo:
-        link, value, other = todo.pop()
+        place, value, other = todo.pop()
         if is_leaf(value):
-            yield place_of(link), value, other
+            yield place, value, other
         else:
             children = value.items() if isinstance(value, dict) else enumerate(value)
-            todo += reversed([((link, part), child, part_of(other, part)) for part, child in children])
-
-
-def place_of(link: Link) -> Place:
-    parts = []
-    while link is not None:
-        link, part = link
-        parts.append(part)
-    return tuple(reversed(parts))
+            todo += reversed([((*place, part), child, part_of(other, part)) for part, child in children])
 
 
 def value_at(value: Any, place: Place) -> Any:
@@ -66,3 +62,33 @@ def shown(place: Place) -> str:
     """The place as people write it: `test.scores[2]`."""
     parts = [f"[{part}]" if isinstance(part, int) else f".{part}" for part in place]
     return "".join(parts).removeprefix(".") or "the answer"
+
+
+def is_number(value: Any) -> TypeGuard[int | float]:
+    """Whether it is a finite number that floats can compare. JSON has integers of any size."""
+    return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) <= sys.float_info.max
+
+
+def exact(number: int | float) -> Fraction:
+    """The shortest decimal of a finite number: in binary 0.61 - 0.60 is more than 0.01."""
+    # float's own repr: subclasses such as numpy's put a type name around theirs.
+    return Fraction(number) if isinstance(number, int) else Fraction(float.__repr__(number))
+
+
+def brief(value: object) -> str:
+    """A value as JSON, without the content of lists and mappings, which can be of any size."""
+    if value is MISSING:
+        return "missing"
+    if isinstance(value, dict | list) and not is_leaf(value):
+        return "a mapping" if isinstance(value, dict) else "a list"
+    if isinstance(value, str):
+        return json.dumps(short(value), ensure_ascii=False)
+    try:
+        return short(json.dumps(value))
+    except ValueError:
+        # Python writes no integer of more than 4,300 digits.
+        return "a very long number"
+
+
+def short(text: str) -> str:
+    return shortened(text, MOST_CHARACTERS)

@@ -17,8 +17,7 @@ from numbers import Real
 from typing import TYPE_CHECKING, Any
 
 from pytest_super.errors import SuperError
-from pytest_super.metrics.accuracy import ACCURACY, answer_in
-from pytest_super.metrics.difference import difference
+from pytest_super.metrics.accuracy import ACCURACY, answer_in, difference
 from pytest_super.metrics.evidence import Evidence
 from pytest_super.metrics.graded import GRADED
 from pytest_super.metrics.landmarks import LANDMARKS

@@ -12,8 +12,8 @@ from operator import attrgetter
 from statistics import fmean
 from typing import TYPE_CHECKING, Any
 
-from pytest_super.metrics.checking import NoValue, compared, version_of
 from pytest_super.metrics.evidence import Evidence
+from pytest_super.metrics.graded import NoValue, compared, version_of
 from pytest_super.metrics.metric import Metric
 from pytest_super.store.step_values import parse_value
 

@@ -6,8 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_super.metrics.accuracy import accuracy, is_right
-from pytest_super.metrics.difference import difference
+from pytest_super.metrics.accuracy import accuracy, difference, is_right
 from pytest_super.metrics.leaves import MISSING, leaves, value_at
 
 SCALARS = st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=8)

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from pytest_super.metrics.difference import difference
+from pytest_super.metrics.accuracy import difference
 
 GOLD = {"test": {"f1": 0.5, "n": 7}, "names": ["a", "b"]}
 F1 = "test.f1 is 0.2, not 0.5; "

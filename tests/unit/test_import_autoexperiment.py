@@ -13,7 +13,7 @@ import pytest
 from pytest_super.authoring.importing.autoexperiment.results import pattern_of
 from pytest_super.cli import main
 from pytest_super.grading.values import last_match
-from pytest_super.metrics.checking import NoValue
+from pytest_super.metrics.graded import NoValue
 from pytest_super.tasks.grade import RegexValue
 from pytest_super.tasks.loading import load_tasks
 from pytest_super.tasks.paper import Experiment

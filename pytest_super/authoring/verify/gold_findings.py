@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from pytest_super.authoring.verify.finding import Finding
 from pytest_super.metrics.accuracy import ACCURACY, answer_in, is_right, judged
-from pytest_super.metrics.leaves import MISSING, Place, leaves, shown, value_at
-from pytest_super.metrics.numbers import is_number
+from pytest_super.metrics.leaves import MISSING, Place, is_number, leaves, shown, value_at
 from pytest_super.metrics.registry import installed_metrics
 from pytest_super.report.failure_line import failure_line_with_error, wrong_lines
 from pytest_super.words import counted, printable_line

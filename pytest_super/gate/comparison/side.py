@@ -10,7 +10,7 @@ from typing import Any
 
 from pytest_super.errors import SuperError
 from pytest_super.gate.statistics.errors import decide_nothing
-from pytest_super.metrics.numbers import is_number
+from pytest_super.metrics.leaves import is_number
 from pytest_super.store.json_lines import UNREADABLE, damage, read_json
 from pytest_super.store.results import TrialResult
 from pytest_super.store.run_folder import last_results

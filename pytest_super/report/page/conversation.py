@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from pytest_super.errors import SuperError
-from pytest_super.metrics.numbers import is_number
+from pytest_super.metrics.leaves import is_number
 from pytest_super.model.protocols.canonical import lines_of, place_of, text_lines
 from pytest_super.model.protocols.registry import PROTOCOLS
 from pytest_super.report.page.stored import ShownTrial, own_path

@@ -6,7 +6,7 @@ import re
 from itertools import permutations
 from typing import Any
 
-from pytest_super.metrics.numbers import is_number
+from pytest_super.metrics.leaves import is_number
 
 # The tolerance of the published evaluation.
 REL = 0.05

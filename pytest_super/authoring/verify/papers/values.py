@@ -7,9 +7,9 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 from pytest_super.authoring.verify.gold_findings import are_different
-from pytest_super.metrics.checking import name_of
 from pytest_super.metrics.evidence import GradedValue
-from pytest_super.metrics.numbers import is_number
+from pytest_super.metrics.graded import name_of
+from pytest_super.metrics.leaves import is_number
 from pytest_super.report.failure_line import wrong_lines
 from pytest_super.tasks.grade import Check
 from pytest_super.tasks.paper import graded_commands
