@@ -25,7 +25,7 @@ from typing import Any, NoReturn
 from pytest_httpserver import HTTPServer
 from werkzeug import Request, Response
 
-from pytest_super.model.failures import Failure
+from pytest_super.model.completion import Failure
 from tests import native_protocols
 
 KEY = "sk-a-key-that-no-message-may-hold"

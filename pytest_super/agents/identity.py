@@ -9,14 +9,7 @@ import sysconfig
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from fnmatch import fnmatch
 from functools import cache, lru_cache
-from importlib.machinery import (
-    EXTENSION_SUFFIXES,
-    SOURCE_SUFFIXES,
-    ExtensionFileLoader,
-    FileFinder,
-    ModuleSpec,
-    SourceFileLoader,
-)
+from importlib.machinery import SOURCE_SUFFIXES, ModuleSpec, PathFinder
 from itertools import pairwise
 from pathlib import Path
 
@@ -27,7 +20,6 @@ from pytest_super.tasks.task import TASK_SUFFIX
 Find = Callable[[str], ModuleSpec | None]
 """Finds a module by its name."""
 
-LOADERS = ((SourceFileLoader, SOURCE_SUFFIXES), (ExtensionFileLoader, EXTENSION_SUFFIXES))
 # Functions that import the module that their first argument names.
 IMPORTING = ("import_module", "__import__")
 INSTALLED = {"site-packages", "dist-packages"}
@@ -94,8 +86,8 @@ def finder(folders: Iterable[Path] | None = None) -> Find:
         package, _, last = name.rpartition(".")
         if package:
             around = find(package)
-            return in_folders(last, (around and around.submodule_search_locations) or ())
-        return in_process(last) if folders is None else in_folders(last, map(str, folders))
+            return PathFinder.find_spec(last, list((around and around.submodule_search_locations) or ()))
+        return in_process(last) if folders is None else PathFinder.find_spec(last, list(map(str, folders)))
 
     return find
 
@@ -107,21 +99,6 @@ def in_process(name: str) -> ModuleSpec | None:
     # Such as `__main__`, and what a finder of another package raises.
     except (ImportError, ValueError, AttributeError):
         return None
-
-
-def in_folders(name: str, folders: Iterable[str]) -> ModuleSpec | None:
-    """The module of the first folder that has it; without one, the namespace package of all of them."""
-    found = [spec for folder in folders if (spec := FileFinder(folder, *LOADERS).find_spec(name))]
-    for spec in found:
-        if spec.loader is not None:
-            return spec
-    if not found:
-        return None
-    namespace = ModuleSpec(name, None, is_package=True)
-    namespace.submodule_search_locations = [
-        folder for spec in found for folder in spec.submodule_search_locations or ()
-    ]
-    return namespace
 
 
 class OwnFiles:

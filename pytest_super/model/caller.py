@@ -9,13 +9,21 @@ from pathlib import Path
 from time import monotonic
 from typing import Any, TypeVar
 
-from pytest_super.model.completion import NO_USAGE, BudgetSpentError, Usage
-from pytest_super.model.failures import Failure, ModelCallError, disk_errors, error_data
+from pytest_super.model.completion import (
+    NO_USAGE,
+    Answer,
+    BudgetSpentError,
+    Failure,
+    ModelCallError,
+    Usage,
+    disk_errors,
+    error_data,
+)
 from pytest_super.model.ledger import Ledger
 from pytest_super.model.protocols.canonical import parts_of
 from pytest_super.model.protocols.common import COMMON
 from pytest_super.model.protocols.protocol import Request, reading
-from pytest_super.model.provider import Answer, Asked, ModelProvider
+from pytest_super.model.provider import Asked, ModelProvider
 from pytest_super.model.recorded import Taken, answer_of, recorded_trials
 from pytest_super.model.retry import RetryPolicy, Tries
 from pytest_super.model.settings import CallingTrial, ModelSettings

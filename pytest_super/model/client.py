@@ -13,17 +13,17 @@ from typing import TYPE_CHECKING, Any
 from pytest_super.model.completion import (
     BudgetSpentError,
     Completion,
+    Failure,
     FilteredError,
     Message,
     ModelError,
     RunCostError,
     Usage,
 )
-from pytest_super.model.failures import Failure
+from pytest_super.model.gateway_process import EVENTS, WAITS, Line
 from pytest_super.model.protocols.common import COMMON
 from pytest_super.model.protocols.route import Route
 from pytest_super.model.settings import CallingTrial
-from pytest_super.model.wire import EVENTS, WAITS, Line
 
 if TYPE_CHECKING:
     from pytest_super.model.relay import AnyGateway

@@ -8,15 +8,13 @@ import json
 import re
 import ssl
 from collections.abc import Iterable, Iterator, Mapping
-from email.utils import parsedate_to_datetime
 from math import isfinite
-from time import time
 from typing import Any
 
 import httpx
 
 from pytest_super.json_values import loaded, parts_in
-from pytest_super.model.failures import KNOWN_CODES, Failure, ModelCallError, classify
+from pytest_super.model.completion import KNOWN_CODES, Failure, ModelCallError, classify
 from pytest_super.redaction import environment_secrets, redact
 from pytest_super.words import shortened
 
@@ -153,22 +151,11 @@ def codes_in(body: Any) -> frozenset[str]:
 def retry_after(headers: Mapping[str, str]) -> float | None:
     """The seconds that a response asks to wait; None if it names none that can be read."""
     try:
-        if "retry-after-ms" in headers:
-            seconds = float(headers["retry-after-ms"]) / 1000
-        else:
-            seconds = parse_retry_after(headers.get("retry-after") or "")
+        seconds = float(headers.get("retry-after") or "")
     except ValueError:
         return None
     # `float` also reads "inf" and "nan".
     return max(0.0, seconds) if isfinite(seconds) else None
-
-
-def parse_retry_after(text: str) -> float:
-    """Seconds, from a number or from an HTTP date. Raises ValueError."""
-    try:
-        return float(text)
-    except ValueError:
-        return parsedate_to_datetime(text).timestamp() - time()
 
 
 def is_no_model_api(text: str) -> bool:

@@ -22,8 +22,8 @@ from typing import Any
 from pytest_super.json_values import loaded, plain
 from pytest_super.kernel.inside.supervision import refuse_tracers
 from pytest_super.model.caller import Caller
-from pytest_super.model.completion import BudgetSpentError
-from pytest_super.model.failures import Failure, ModelCallError, error_data
+from pytest_super.model.completion import BudgetSpentError, Failure, ModelCallError, error_data
+from pytest_super.model.gateway_process import EVENTS, LAST, WAITS, Line
 from pytest_super.model.protocols.exchange import exchange
 from pytest_super.model.protocols.protocol import Event, Request, headers_for, invalid, reading
 from pytest_super.model.protocols.registry import ROUTES
@@ -32,7 +32,6 @@ from pytest_super.model.provider import Asked, ModelProvider, NoModel
 from pytest_super.model.retry import HEAD_START, RateLimiter, RetryPolicy
 from pytest_super.model.settings import SCRIPTED, CallingTrial, ModelSettings
 from pytest_super.model.token_estimate import estimate_tokens
-from pytest_super.model.wire import EVENTS, LAST, WAITS, Line, token_line
 from pytest_super.store.json_lines import to_line
 
 # Connections not accepted yet, when a program in each of many workers asks at once.
@@ -84,7 +83,7 @@ class GatewayServer:
     def __init__(self, caller: Caller, token: str) -> None:
         self.caller = caller
         self.connections = 0
-        self._token_line = token_line(token)
+        self._token_line = f"{token}\n".encode()
 
     async def listen(self, socket: Path) -> asyncio.Server:
         return await asyncio.start_unix_server(self._serve, socket, limit=LONGEST_LINE, backlog=BACKLOG)

@@ -1,8 +1,23 @@
-"""The gateway's process as its clients see it: the first starts it, and any client restarts it."""
+"""The gateway's process as its clients see it: the first starts it, and any client restarts it.
+
+What they say to each other goes over the gateway's socket: one request a connection.
+
+A request is two lines and a body: the token of the run, a JSON object with the `size` of the body, and the
+body, which is a program's, unread. The gateway reads no more of a client that does not know the token.
+
+The answer is lines of JSON objects. Any line is a sign of life:
+
+    {"waits": …}   what the trial's oldest call waits for; "" if for nothing but an answer
+    {"events": …}  server-sent events of a stream, whole ones
+    {"last": …}    the `error`, or what the request asks for
+"""
 
 import fcntl
+import json
 import os
 import signal
+import socket
+import struct
 import sys
 import tempfile
 import threading
@@ -11,14 +26,16 @@ from contextlib import closing, suppress
 from dataclasses import asdict
 from pathlib import Path
 from time import monotonic, sleep
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
 from pytest_super.model.completion import ModelError
 from pytest_super.model.settings import ModelSettings
-from pytest_super.model.wire import EVENTS, LAST, Connection, Line
-from pytest_super.platform import host
 from pytest_super.store.json_lines import to_line
 
+Line = dict[str, Any]
+
+WAITS, EVENTS, LAST = "waits", "events", "last"
+PIECE = 256 * 2**10
 READY_SECONDS = 60.0
 MAX_STARTS = 3
 # Much longer than one request keeps the gateway's event loop busy.
@@ -27,6 +44,58 @@ LONGEST_SILENCE = 60.0
 SIGNS_OF_LIFE = 20
 # A socket's path has at most 107 bytes.
 LONGEST_FOLDER = 50
+
+
+class Connection:
+    """A client's connection."""
+
+    def __init__(self, path: Path, timeout: float) -> None:
+        """Raises OSError."""
+        # The beginning of a line.
+        self._rest = bytearray()
+        self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        try:
+            self._socket.settimeout(timeout)
+            self._socket.connect(str(path))
+        except OSError:
+            self.close()
+            raise
+
+    @property
+    def process(self) -> int:
+        """The id of the process that listens, even if another does so at the same path by now."""
+        if sys.platform == "linux":
+            given = self._socket.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, struct.calcsize("3i"))
+            return int(struct.unpack("3i", given)[0])
+        else:
+            # macOS: SOL_LOCAL and LOCAL_PEERPID, which Python does not name.
+            return self._socket.getsockopt(0, 2)
+
+    def send(self, token: str, request: Line, body: bytes) -> None:
+        """Raises OSError."""
+        head = f"{token}\n{to_line({**request, 'size': len(body)})}"
+        self._socket.sendall(head.encode() + body)
+
+    def read(self, seconds: float) -> list[Line]:
+        """The lines that end in the next piece. Raises TimeoutError if nothing comes, and ConnectionError."""
+        self._socket.settimeout(max(0.001, seconds))
+        piece = self._socket.recv(PIECE)
+        if not piece:
+            raise ConnectionError
+        self._rest += piece
+        if b"\n" not in piece:
+            return []
+        *lines, self._rest = self._rest.split(b"\n")
+        return [json.loads(line) for line in lines]
+
+    def break_off(self) -> None:
+        """End the request. Called in a thread other than the one that waits for the answer."""
+        # Not `close`, which does not wake a thread that is waiting.
+        with suppress(OSError):
+            self._socket.shutdown(socket.SHUT_RDWR)
+
+    def close(self) -> None:
+        self._socket.close()
 
 
 class Gateway:
@@ -40,6 +109,7 @@ class Gateway:
         self.run_id = run_id
         self._token = token
         self.folder = private_folder(run_id)
+        self.socket, self.log = self.folder / "socket", self.folder / "log"
         self._longest_silence = longest_silence
         self._starts = 0
         self._lock = threading.Lock()
@@ -50,14 +120,6 @@ class Gateway:
         self._is_closed = False
         self._starter_pipes: list[BinaryIO] = []
         """Our ends of pipes to the gateways, which are closed when this process ends."""
-
-    @property
-    def socket(self) -> Path:
-        return self.folder / "socket"
-
-    @property
-    def log(self) -> Path:
-        return self.folder / "log"
 
     def start(self) -> None:
         """Start the gateway, unless it runs already. Raises ModelError if it keeps dying."""
@@ -78,13 +140,20 @@ class Gateway:
             os.close(lock)
 
     def _spawn(self, lock: int) -> None:
+        """Start a process that holds the lock as long as it lives. Ctrl-C does not end its session."""
         reader, writer = os.pipe()
         pipe = open(writer, "wb", 0)  # noqa: SIM115
         self._starter_pipes.append(pipe)
+        actions = [
+            (os.POSIX_SPAWN_DUP2, reader, 0),
+            (os.POSIX_SPAWN_OPEN, 1, str(self.log), os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600),
+            (os.POSIX_SPAWN_DUP2, 1, 2),
+            (os.POSIX_SPAWN_DUP2, lock, 3),
+        ]
         # -P, because a file of the user's project can have the name of a module.
         command = [sys.executable, "-P", "-m", "pytest_super.model.gateway", str(self.folder)]
         try:
-            spawn(command, reader, lock, self.log)
+            os.posix_spawn(command[0], command, os.environ, file_actions=actions, setsid=True)
         finally:
             os.close(reader)
         # Not in a file, an argument or a variable, which code in a local sandbox can read.
@@ -210,12 +279,6 @@ class Gateway:
             self._starter_pipes.pop().close()
 
 
-def place() -> str:
-    """Processes in the same place see the same sockets: one machine, one folder of temporary files."""
-    status = temporary_folder().stat()
-    return f"{host().host_id()}/{status.st_dev}/{status.st_ino}"
-
-
 def temporary_folder() -> Path:
     temporary = Path(tempfile.gettempdir())
     return temporary if len(str(temporary)) <= LONGEST_FOLDER else Path("/tmp")
@@ -235,14 +298,3 @@ def private_folder(run_id: str) -> Path:
     except OSError as error:
         raise ModelError(f"there is no place for the model gateway: {error}", is_final=True) from None
     return folder
-
-
-def spawn(command: list[str], stdin: int, lock: int, log: Path) -> None:
-    """Start a process that holds the lock as long as it lives. Ctrl-C does not end its session."""
-    actions = [
-        (os.POSIX_SPAWN_DUP2, stdin, 0),
-        (os.POSIX_SPAWN_OPEN, 1, str(log), os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600),
-        (os.POSIX_SPAWN_DUP2, 1, 2),
-        (os.POSIX_SPAWN_DUP2, lock, 3),
-    ]
-    os.posix_spawn(command[0], command, os.environ, file_actions=actions, setsid=True)

@@ -7,21 +7,23 @@ import asyncio
 import gc
 import json
 import os
+import re
 import warnings
 from collections.abc import Mapping
 from contextlib import suppress
 from functools import cache, cached_property
 from importlib.metadata import version
+from importlib.util import find_spec
 from pathlib import Path
 from threading import Lock
 from typing import Any, NamedTuple
 
 from pytest_super.digests import digest
-from pytest_super.json_values import plain
+from pytest_super.json_values import object_in, parts_in, plain
+from pytest_super.model.completion import Failure, ModelCallError
 from pytest_super.model.explanation import explain
-from pytest_super.model.failures import Failure, ModelCallError
-from pytest_super.model.protocols.protocol import Body, Request
-from pytest_super.model.token_estimate import entry_of, plain_cost, price_table, prices_in, stated_cost
+from pytest_super.model.protocols.protocol import MOST_TOKENS, Body, Request
+from pytest_super.model.token_estimate import prices_in
 from pytest_super.redaction import secrets_in
 from pytest_super.store.atomic_write import write_atomically
 from pytest_super.store.user_cache import cache_folder
@@ -30,6 +32,13 @@ from pytest_super.store.user_cache import cache_folder
 WHOLE_SECONDS = 600.0
 # Most of their prices are plain; litellm has rules of its own for some models of others.
 PLAINLY_PRICED = ("openai", "anthropic")
+# The file that litellm reads when it must not download a newer one.
+TABLE = "model_prices_and_context_window_backup.json"
+# Above the shortest of prompts that have a price of their own.
+LONG_PROMPT = 100_000
+LONG_PRICE = re.compile(r"\w+_above_\d+k_tokens")
+# Prices by the length of a prompt or by the hour: litellm knows when they hold.
+CONDITIONAL = {"tiered_pricing", "off_peak_pricing"}
 # Two threads would mix up the filters of warnings.
 IMPORTING = Lock()
 
@@ -184,6 +193,72 @@ class KnownModel:
         if isinstance(error, litellm.ContextWindowExceededError):
             return Failure.CONTEXT
         return Failure.FILTERED if isinstance(error, litellm.ContentPolicyViolationError) else None
+
+
+def entry_of(model: str, entries: Mapping[str, Any]) -> dict[str, Any]:
+    """The entry for a model in litellm's table; empty if it has none."""
+    provider, _, name = model.partition("/")
+    entry: dict[str, Any] = entries.get(model) or entries.get(name) or {}
+    # The beginning is enough: litellm divides one provider into `vertex_ai-language-models` and others.
+    is_same = model in entries or str(entry.get("litellm_provider")).startswith(provider)
+    return entry if is_same else {}
+
+
+@cache
+def price_table() -> dict[str, Any]:
+    """litellm's, by the names of models, without importing litellm. Empty if it is not where it was."""
+    found = find_spec("litellm")
+    try:
+        folders = (found and found.submodule_search_locations) or []
+        table: dict[str, Any] = json.loads((Path(folders[0]) / TABLE).read_bytes())
+    except (OSError, ValueError, IndexError):
+        return {}
+    return table
+
+
+def plain_cost(entry: Mapping[str, Any], usage: Mapping[str, Any]) -> float | None:
+    """What an answer costs in US dollars, by the four prices that most models have.
+
+    None if that does not decide it: the entry has other prices that can hold, or `usage`, which is OpenAI's,
+    counts something else.
+    """
+    stated = [field for part in parts_in(usage) for field in part.items()]
+    counts = {name: value for name, value in stated if value and not isinstance(value, dict)}
+    prompt, answer = counts.pop("prompt_tokens", 0), counts.pop("completion_tokens", 0)
+    counts.pop("total_tokens", None)
+    # Some servers state it twice.
+    read = max(counts.pop("cached_tokens", 0), counts.pop("cache_read_input_tokens", 0))
+    written = counts.pop("cache_creation_input_tokens", 0)
+    for_an_hour = counts.pop("ephemeral_1h_input_tokens", 0)
+    counts.pop("ephemeral_5m_input_tokens", None)
+    has_own_price = counts.pop("reasoning_tokens", 0) and "output_cost_per_reasoning_token" in entry
+    is_long = prompt > LONG_PROMPT and any(map(LONG_PRICE.match, entry))
+    if counts or has_own_price or is_long or CONDITIONAL & entry.keys():
+        return None
+    parts = {
+        # Anthropic's price of what is kept for an hour. Old tables of litellm lack it.
+        "input_cost_per_token": prompt - read - written + 2 * for_an_hour,
+        "cache_read_input_token_cost": read,
+        "cache_creation_input_token_cost": written - for_an_hour,
+        "output_cost_per_token": answer,
+    }
+    priced = [(entry.get(name), tokens) for name, tokens in parts.items() if tokens]
+    if not all(isinstance(price, int | float) and tokens > 0 for price, tokens in priced):
+        return None
+    return float(sum(price * tokens for price, tokens in priced))
+
+
+def stated_cost(usage: Mapping[str, Any]) -> float | None:
+    """What OpenRouter says that an answer costs, in US dollars; None if it does not say.
+
+    Source: https://openrouter.ai/docs/use-cases/usage-accounting
+    """
+    parts: list[Any] = [usage.get("cost")]
+    if usage.get("is_byok") is True:
+        # The provider charges the user's own key, and OpenRouter a fee.
+        parts.append(object_in(usage, "cost_details").get("upstream_inference_cost"))
+    is_stated = all(isinstance(part, int | float) and 0 <= part <= MOST_TOKENS for part in parts)
+    return float(sum(parts)) if is_stated else None
 
 
 def read_kept(key: list[Any]) -> Any:

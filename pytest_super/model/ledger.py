@@ -11,8 +11,7 @@ from pathlib import Path
 from time import monotonic
 from typing import Any
 
-from pytest_super.model.completion import NO_USAGE, BudgetSpentError, Usage
-from pytest_super.model.failures import Failure, ModelCallError
+from pytest_super.model.completion import NO_USAGE, BudgetSpentError, Failure, ModelCallError, Usage
 from pytest_super.model.token_estimate import UNBOUNDED, MaxUsage
 from pytest_super.store.json_lines import append, read_lines, to_line
 

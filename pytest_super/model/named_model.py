@@ -1,21 +1,33 @@
-"""The run's model, by the name that litellm knows: asked over our own HTTP, or through litellm."""
+"""The run's model, by the name that litellm knows: asked over our own HTTP, or through litellm.
+
+In Responses, Messages and Gemini's protocol the provider gets what the client sent.
+"""
 
 import re
-from collections.abc import Mapping
-from contextlib import suppress
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager, suppress
 from dataclasses import replace
 from math import ceil
 from typing import Any
 
+import httpx
+
 from pytest_super.json_values import object_in, objects, parts_in
-from pytest_super.model.completion import NO_USAGE, Usage
-from pytest_super.model.failures import Failure, ModelCallError
-from pytest_super.model.http import ProviderServer
+from pytest_super.model.completion import NO_USAGE, Answer, Failure, ModelCallError, Usage
+from pytest_super.model.explanation import NOWHERE_STATUS, denied, is_no_model_api
 from pytest_super.model.known_model import KnownModel
 from pytest_super.model.protocols.common import COMMON
-from pytest_super.model.protocols.protocol import Body, Request, Tokens, WireProtocol, is_count
-from pytest_super.model.provider import Answer, Asked, ModelProvider
-from pytest_super.model.streamed_answer import BrokenStreamError, NotSpokenError
+from pytest_super.model.protocols.protocol import Body, Event, Request, Tokens, WireProtocol, is_count
+from pytest_super.model.provider import Asked, ModelProvider
+from pytest_super.model.sites import LIKE_OPENAI, address_of, written
+from pytest_super.model.streamed_answer import (
+    BrokenStreamError,
+    NotSpokenError,
+    Relaying,
+    events_of,
+    limited_bytes,
+    read_answer,
+)
 from pytest_super.model.token_estimate import (
     CHARACTERS_PER_TOKEN,
     LENGTHS,
@@ -25,7 +37,12 @@ from pytest_super.model.token_estimate import (
     max_usage,
     prices_of,
 )
+from pytest_super.redaction import secrets_in
 
+CONNECT_SECONDS = 60.0
+# In a refusal: OpenAI lets some models answer as a stream to verified organizations alone, and some servers
+# know no `stream_options`.
+STREAM = re.compile(r"\bstream", re.IGNORECASE)
 NO_PROVIDER = "no such provider: name a model as litellm does, PROVIDER/MODEL, such as openai/gpt-4o"
 # The fields of a message that have what a model says; others repeat it.
 SAID = ("content", "reasoning_content", "tool_calls")
@@ -40,7 +57,7 @@ class NamedModel(ModelProvider):
 
     `parameters` are the user's, which requests have, too: OpenAI's, and litellm's own such as `api_base`,
     `input_cost_per_token` and `timeout`, in seconds: see `Relaying.patience` and, for whole answers,
-    `KnownModel.ask`.
+    `KnownModel.ask`. Belongs to one event loop.
     """
 
     def __init__(self, model: str, parameters: Mapping[str, Any] | None = None) -> None:
@@ -51,9 +68,22 @@ class NamedModel(ModelProvider):
         self._known = KnownModel(model, self.parameters)
         self.takes_seed = "seed" in self._known.supported
         self._prices = prices_of(self._known.entry, self.parameters)
-        self._server = ProviderServer(self._known, self.parameters, self._timeout)
-        self.needs_litellm = not self._server.speaks(COMMON)
+        self._secrets = secrets_in(self.parameters)
+        # The gateway's rate limiter limits the connections, and the reader of an answer its time.
+        limits = httpx.Limits(max_connections=None)
+        self._client = httpx.AsyncClient(timeout=httpx.Timeout(None, connect=CONNECT_SECONDS), limits=limits)
+        self._streams = True
+        self._spoken: dict[str, bool] = {}
+        """By the protocol: whether the server speaks it, as far as it has been asked."""
+        self.needs_litellm = not self._speaks(COMMON)
         """For chat completions."""
+
+    def _speaks(self, protocol: WireProtocol) -> bool:
+        """Whether the provider speaks it, as far as its name and its answers until now say."""
+        if protocol is COMMON:
+            # Some models of OpenAI speak Responses alone, to which litellm converts.
+            return self._known.provider in LIKE_OPENAI and self._known.entry.get("mode") != "responses"
+        return self._known.provider == protocol.provider and self._spoken.get(protocol.name, True)
 
     def max_usage(self, request: Request) -> MaxUsage:
         """Uses the highest of the model's prices that litellm or the user knows."""
@@ -68,47 +98,92 @@ class NamedModel(ModelProvider):
             raise ModelCallError(Failure.FATAL, f"{self.model}: {NO_PROVIDER}")
         if asked.protocol is COMMON:
             return await self._ask(asked)
-        if self._server.speaks(asked.protocol):
+        if self._speaks(asked.protocol):
             with suppress(NotSpokenError):
                 return await self._ask(asked)
         # Nothing is relayed: the client speaks another protocol.
         return await self._ask(Asked(COMMON, asked.chat, asked.chat))
 
     async def _ask(self, asked: Asked) -> Answer:
-        """The answer, in the protocol of `asked`. Raises NotSpokenError, once, and ModelCallError."""
+        """The answer, in the protocol of `asked`. Raises NotSpokenError, once, and ModelCallError.
+
+        Of what is DENIED it is FATAL if the provider denies a harmless question as well, otherwise REFUSED: a
+        prompt can provoke a 400, a 403 by moderation or a 404 by a router, which must not stop the run.
+        """
         try:
             return await self._answer(asked)
         except ModelCallError as error:
-            failed = error
+            if error.failure is not Failure.DENIED:
+                raise
+            denied = error.message
         # Outside of the handler: what is handled would be a cause of the next failure.
-        raise await self._decided(failed, asked.protocol)
-
-    async def _decided(self, denied: ModelCallError, protocol: WireProtocol) -> ModelCallError:
-        """For DENIED: FATAL if the provider denies a harmless question as well, otherwise REFUSED.
-
-        A prompt can provoke a 400, a 403 by moderation or a 404 by a router; it must not stop the run.
-        """
-        if denied.failure is not Failure.DENIED:
-            return denied
         usage = NO_USAGE
         try:
-            question = protocol.with_defaults(protocol.harmless, self.parameters)
-            usage = (await self._answer(Asked(protocol, question, question))).usage
+            question = asked.protocol.with_defaults(asked.protocol.harmless, self.parameters)
+            usage = (await self._answer(Asked(asked.protocol, question, question))).usage
         except ModelCallError as other:
             if other.failure in (Failure.DENIED, Failure.FATAL):
-                return ModelCallError(Failure.FATAL, denied.message)
-        return ModelCallError(Failure.REFUSED, denied.message, usage=usage)
+                raise ModelCallError(Failure.FATAL, denied) from None
+        raise ModelCallError(Failure.REFUSED, denied, usage=usage)
 
     async def _answer(self, asked: Asked) -> Answer:
         try:
-            if asked.protocol is COMMON and not self._server.speaks(COMMON):
+            if asked.protocol is COMMON and not self._speaks(COMMON):
                 body = await self._known.ask(asked.request, self._timeout)
             else:
-                body = await self._server.ask(asked)
+                body = await self._over_http(asked)
         except BrokenStreamError as broken:
             broken.usage = self._usage_of_part(asked.protocol, asked.request, broken)
             raise
         return self._read(asked.protocol, asked.request, body)
+
+    async def _over_http(self, asked: Asked) -> Body:
+        """The whole answer; events are relayed as they come. Raises ModelCallError, and NotSpokenError."""
+        try:
+            return await self._received(asked, is_stream=self._streams)
+        except ModelCallError as error:
+            if error.failure is not Failure.DENIED or not STREAM.search(error.message) or not self._streams:
+                raise
+        body = await self._received(asked, is_stream=False)
+        self._streams = False
+        return body
+
+    async def _received(self, asked: Asked, *, is_stream: bool) -> Body:
+        protocol = asked.protocol
+        base, headers = address_of(self._known, protocol, self.parameters, asked.headers)
+        request = written(self._known, asked.request) if protocol is COMMON else asked.request
+        response = self._client.stream(
+            "POST",
+            protocol.address(base, self._known.name, is_stream=is_stream),
+            headers=headers,
+            json=protocol.content(request, self._known.name, is_stream=is_stream),
+            # httpx takes this header along to no other server, and does not know the others that hold a key.
+            follow_redirects="authorization" in headers,
+        )
+        return await read_answer(
+            self._events(protocol, response),
+            Relaying(protocol, asked.relay),
+            model=self.model,
+            silence=self._timeout,
+            secrets=self._secrets,
+        )
+
+    @asynccontextmanager
+    async def _events(
+        self, protocol: WireProtocol, request: Any
+    ) -> AsyncIterator[AsyncIterator[list[Event]]]:
+        async with request as response:
+            if not response.is_success:
+                text = b"".join([piece async for piece in limited_bytes(response)]).decode(errors="replace")
+                # Chat completions have another path there. A server that has answered misses only an item.
+                is_new = self._known.provider in LIKE_OPENAI and not self._spoken.get(protocol.name)
+                is_unknown = response.status_code in NOWHERE_STATUS and (is_new or is_no_model_api(text))
+                if is_unknown and protocol is not COMMON:
+                    self._spoken[protocol.name] = False
+                    raise NotSpokenError
+                raise denied(self.model, response, text, self._secrets)
+            self._spoken[protocol.name] = True
+            yield events_of(response)
 
     def _read(self, protocol: WireProtocol, asked: Request, body: Body) -> Answer:
         """The answer. Raises ModelCallError if it has no message."""

@@ -16,10 +16,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from pytest_super.errors import SuperError
-from pytest_super.model.completion import Usage
-from pytest_super.model.failures import Failure, ModelCallError, disk_errors
+from pytest_super.model.completion import Answer, Failure, ModelCallError, Usage, disk_errors
 from pytest_super.model.protocols.canonical import Part, asked_lines, changed_line, place_of, with_ids
-from pytest_super.model.provider import Answer
 from pytest_super.model.settings import CallingTrial, ModelSettings
 from pytest_super.store.answers import (
     FILE,

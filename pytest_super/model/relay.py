@@ -20,9 +20,9 @@ from time import monotonic
 from typing import TYPE_CHECKING
 
 from pytest_super.model.completion import ModelError
-from pytest_super.model.gateway_process import Gateway
+from pytest_super.model.gateway_process import LAST, Gateway, Line, temporary_folder
 from pytest_super.model.settings import ModelSettings
-from pytest_super.model.wire import LAST, Line
+from pytest_super.platform import host
 from pytest_super.store.json_lines import to_line
 
 if TYPE_CHECKING:
@@ -30,6 +30,12 @@ if TYPE_CHECKING:
     from execnet import Gateway as Node
 
 UP, FAILED = "up", "failed"
+
+
+def place() -> str:
+    """Processes in the same place see the same sockets: one machine, one folder of temporary files."""
+    status = temporary_folder().stat()
+    return f"{host().host_id()}/{status.st_dev}/{status.st_ino}"
 
 
 class RelayedGateway:

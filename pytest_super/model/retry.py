@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from math import inf
 from typing import TypeVar
 
-from pytest_super.model.failures import Failure, ModelCallError
+from pytest_super.model.completion import Failure, ModelCallError
 
 # Seconds that all other calls wait for the first answer: a wrong key then costs one request and not sixteen.
 HEAD_START = 5.0

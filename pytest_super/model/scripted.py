@@ -19,10 +19,9 @@ from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError,
 
 from pytest_super.errors import SuperError
 from pytest_super.json_values import plain
-from pytest_super.model.completion import Usage
-from pytest_super.model.failures import Failure, ModelCallError, classify
+from pytest_super.model.completion import Answer, Failure, ModelCallError, Usage, classify
 from pytest_super.model.protocols.protocol import Request
-from pytest_super.model.provider import Answer, Asked, ModelProvider
+from pytest_super.model.provider import Asked, ModelProvider
 from pytest_super.model.settings import SCRIPTED
 from pytest_super.model.token_estimate import UNBOUNDED, MaxUsage, estimate_tokens
 from pytest_super.tasks.reasons import reason

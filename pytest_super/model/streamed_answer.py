@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING
 import httpx
 
 from pytest_super.json_values import plain
+from pytest_super.model.completion import Failure, ModelCallError
 from pytest_super.model.explanation import explain, failed_within
-from pytest_super.model.failures import Failure, ModelCallError
 from pytest_super.model.protocols.protocol import END_MARK, Body, Event, StreamError, WireProtocol
 
 if TYPE_CHECKING:

@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from pytest_super.kernel.http_requests import Gone, HttpRequest, Reply
 from pytest_super.model.client import GatewayModel, error_of
-from pytest_super.model.completion import BudgetSpentError, Model, ModelError, Usage
-from pytest_super.model.failures import RETRIED
+from pytest_super.model.completion import RETRIED, BudgetSpentError, Model, ModelError, Usage
 from pytest_super.model.protocols.protocol import headers_for
 from pytest_super.model.protocols.registry import OFFERED, ROUTES, models_at, route_of
 from pytest_super.model.protocols.route import Route

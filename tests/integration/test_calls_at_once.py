@@ -13,16 +13,15 @@ import pytest
 
 from pytest_super.model.caller import Caller
 from pytest_super.model.client import error_of
-from pytest_super.model.completion import ModelError, Usage
-from pytest_super.model.failures import Failure, ModelCallError
+from pytest_super.model.completion import Answer, Failure, ModelCallError, ModelError, Usage
 from pytest_super.model.gateway import GatewayServer
+from pytest_super.model.gateway_process import LAST
 from pytest_super.model.protocols.common import COMMON
 from pytest_super.model.protocols.protocol import Request
-from pytest_super.model.provider import Answer, Asked, ModelProvider
+from pytest_super.model.provider import Asked, ModelProvider
 from pytest_super.model.retry import RetryPolicy
 from pytest_super.model.settings import CallingTrial, ModelSettings
 from pytest_super.model.token_estimate import UNBOUNDED, MaxUsage
-from pytest_super.model.wire import LAST, token_line
 from pytest_super.store.answers import read_answers
 from pytest_super.store.json_lines import to_line
 from tests.integration.conftest import read_lines
@@ -91,7 +90,7 @@ class Served:
         common = {"trial": asdict(trial), "headers": {}, "sign_of_life": 0.05, "size": len(body)}
         reader, writer = await asyncio.open_unix_connection(self.socket)
         try:
-            writer.write(token_line(TOKEN) + to_line({**common, **asked}).encode() + body)
+            writer.write(f"{TOKEN}\n".encode() + to_line({**common, **asked}).encode() + body)
             while line := await reader.readline():
                 yield json.loads(line)
         finally:

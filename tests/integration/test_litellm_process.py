@@ -16,7 +16,7 @@ def refuse(host, *args, **kwargs):
         raise OSError("no network")
     return resolve(host, *args, **kwargs)
 socket.getaddrinfo = refuse
-from pytest_super.model.failures import ModelCallError
+from pytest_super.model.completion import ModelCallError
 from pytest_super.model.named_model import NamedModel
 from pytest_super.model.protocols.registry import COMMON
 from pytest_super.model.provider import Asked

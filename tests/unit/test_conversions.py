@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_super.model.failures import ModelCallError
+from pytest_super.model.completion import ModelCallError
 from pytest_super.model.protocols.exchange import exchange
 from pytest_super.model.protocols.gemini import Gemini
 from pytest_super.model.protocols.messages import Messages

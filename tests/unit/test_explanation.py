@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pytest_super.model.completion import Failure
 from pytest_super.model.explanation import codes_in, explain
-from pytest_super.model.failures import Failure
 
 DAMAGED = UnicodeDecodeError("utf-8", b"\xff", 0, 1, "invalid start byte")
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from pytest_super.model.failures import RETRIED, Failure, ModelCallError, classify
+from pytest_super.model.completion import RETRIED, Failure, ModelCallError, classify
 
 STATUS = {
     400: Failure.DENIED,

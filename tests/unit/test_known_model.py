@@ -7,11 +7,10 @@ from typing import Any
 import pytest
 from packaging.version import Version
 
-from pytest_super.model.completion import Usage
-from pytest_super.model.failures import RETRIED, Failure, ModelCallError
+from pytest_super.model.completion import RETRIED, Answer, Failure, ModelCallError, Usage
 from pytest_super.model.named_model import NamedModel
 from pytest_super.model.protocols.common import COMMON
-from pytest_super.model.provider import Answer, Asked
+from pytest_super.model.provider import Asked
 from tests.openai_server import KEY, MEANINGS, Fault, OpenAIServer
 
 CLAUDE, GEMINI = "anthropic/claude-sonnet-4-5", "gemini/gemini-2.5-flash"

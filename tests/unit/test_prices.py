@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_super.model.known_model import import_litellm
-from pytest_super.model.token_estimate import Prices, entry_of, plain_cost, price_table, prices_of
+from pytest_super.model.known_model import entry_of, import_litellm, plain_cost, price_table
+from pytest_super.model.token_estimate import Prices, prices_of
 
 
 def test_the_highest_price_of_all_tiers_is_the_bound() -> None:

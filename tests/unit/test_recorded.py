@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pytest_super.errors import SuperError
-from pytest_super.model.failures import Failure, ModelCallError
+from pytest_super.model.completion import Failure, ModelCallError
 from pytest_super.model.protocols.canonical import Part, parts_of
 from pytest_super.model.protocols.common import COMMON
 from pytest_super.model.recorded import MOST_TRIALS, RecordedTrial, RecordedTrials, answer_of

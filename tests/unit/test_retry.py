@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_super.model.failures import Failure, ModelCallError
+from pytest_super.model.completion import Failure, ModelCallError
 from pytest_super.model.retry import HEAD_START, LONGEST_RETRY_AFTER, MAX_SECONDS, RateLimiter, RetryPolicy
 
 T = TypeVar("T")

@@ -6,10 +6,9 @@ from typing import Any
 import pytest
 
 from pytest_super.errors import SuperError
-from pytest_super.model.completion import Usage
-from pytest_super.model.failures import Failure, ModelCallError
+from pytest_super.model.completion import Answer, Failure, ModelCallError, Usage
 from pytest_super.model.protocols.common import COMMON
-from pytest_super.model.provider import Answer, Asked
+from pytest_super.model.provider import Asked
 from pytest_super.model.scripted import ScriptedProvider
 
 MESSAGES = [{"role": "user", "content": "12345678"}]

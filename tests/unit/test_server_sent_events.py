@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pytest_super.model import streamed_answer
-from pytest_super.model.failures import ModelCallError
+from pytest_super.model.completion import ModelCallError
 from pytest_super.model.protocols.common import COMMON
 from pytest_super.model.protocols.protocol import END_MARK, Event
 from pytest_super.model.streamed_answer import Relaying, events_of, read_answer

@@ -7,7 +7,7 @@ from time import monotonic
 import pytest
 
 from pytest_super.model.client import Waiting
-from pytest_super.model.failures import Failure, ModelCallError
+from pytest_super.model.completion import Failure, ModelCallError
 from pytest_super.model.ledger import WaitClock
 from pytest_super.testing import FakeClock
 

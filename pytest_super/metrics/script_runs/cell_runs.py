@@ -2,6 +2,7 @@
 
 import ast
 import re
+import shlex
 import warnings
 from collections.abc import Sequence
 
@@ -143,11 +144,7 @@ class _CellReader(ast.NodeVisitor):
     def _read_process(self, node: ast.Call) -> None:
         folder = next((text_of(word.value) for word in node.keywords if word.arg == "cwd"), "")
         shell = Shell(join(self._notebook.folder, folder))
-        words = words_of(node.args[0])
-        if words:
-            shell.read_words(words)
-        # The end of a command, without which its script would not count as run.
-        shell.read("" if words else text_of(node.args[0]))
+        shell.read(shlex.join(words_of(node.args[0])) or text_of(node.args[0]))
         self.runs += shell.runs
 
     def _read_magic(self, name: str, line: str = "", body: str | None = None) -> None:

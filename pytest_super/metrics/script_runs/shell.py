@@ -9,16 +9,18 @@ from typing import NamedTuple
 from pytest_super.metrics.script_runs.launch import launched, without_prefix
 from pytest_super.metrics.script_runs.places import UNKNOWN, join
 
-# Longer operators first, because the first alternative that matches wins.
-_OPERATOR = re.compile(r"&&|\|\||;;|\|&|<<<|<<-?|>>|&>>?|[<>]&|[;&|()<>\n]")
-_PLAIN = re.compile(r"[^\s\\'\";&|()<>]+")
-_COMMENT = re.compile(r"#[^\n]*")
-_SINGLE = re.compile(r"'([^']*)(?:'|\Z)")
-_DOUBLE = re.compile(r'"((?:\\.|[^"\\])*)(?:"|\\?\Z)', re.DOTALL)
-_ESCAPED = re.compile(r"\\(.?)", re.DOTALL)
-
-_HEREDOC = ("<<", "<<-")
-_REDIRECTIONS = ("<", ">", ">>", "<<<", "&>", "&>>", "<&", ">&", *_HEREDOC)
+# Longer operators first, because the first alternative that matches wins. In `2>&1` the 2 is not a word, and
+# within a word `#` is text, as in `git+https://example.org/x#egg=x`.
+_TOKEN = re.compile(
+    r"""
+    (?P<redirection>\d*(?:<<<|<<-?|>>|[<>]&|[<>])|&>>?)
+    | (?P<operator>&&|\|\||;;|\|&|[;&|()\n])
+    | (?P<blank>[^\S\n]++|\#[^\n]*+)
+    | (?P<word>(?:[^\s\\'";&|()<>]|\\(?:.|\Z)|'[^']*+(?:'|\Z)|"(?:\\.|[^"\\])*+(?:"|\\?\Z))++)
+    """,
+    re.VERBOSE | re.DOTALL,
+)
+_QUOTED = re.compile(r"""'([^']*)'?|"((?:\\.|[^"\\])*)(?:"|\\?\Z)|\\(.?)""", re.DOTALL)
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,73 +33,40 @@ class SimpleCommand:
 
 def commands(text: str) -> Iterator[SimpleCommand]:
     """The simple commands in order. `(` and `)` also end a command, possibly an empty one. Never raises."""
+    text, at = text.replace("\\\n", ""), 0
     words: list[str] = []
     heredocs: list[str] = []
     redirection = ""
-    lexer = _Lexer(text)
-    for token, is_operator in lexer:
-        if is_operator and token in _REDIRECTIONS:
-            redirection = token
-        elif is_operator:
-            yield SimpleCommand(tuple(words), token)
+    while found := _TOKEN.match(text, at):
+        at = found.end()
+        if found["redirection"]:
+            redirection = found[0].lstrip("0123456789")
+        elif found["operator"]:
+            yield SimpleCommand(tuple(words), found[0])
             words, redirection = [], ""
-            if token == "\n":
-                lexer.skip_heredocs(heredocs)
-        elif redirection:
-            heredocs.extend([token] if redirection in _HEREDOC else [])
+            if found[0] == "\n":
+                at = after_heredocs(text, at, heredocs)
+                heredocs = []
+        elif found["word"]:
+            word = _QUOTED.sub(unquoted, found[0])
+            if not redirection:
+                words.append(word)
+            elif redirection in ("<<", "<<-"):
+                heredocs.append(word)
             redirection = ""
-        else:
-            words.append(token)
     yield SimpleCommand(tuple(words), "")
 
 
-class _Lexer:
-    """Yields (token, whether it is an operator)."""
+def unquoted(found: re.Match[str]) -> str:
+    # Within double quotes, the shell removes the backslash only before these.
+    return found[1] or re.sub(r'\\(["\\$`])', r"\1", found[2] or "") or found[3] or ""
 
-    def __init__(self, text: str) -> None:
-        self._text = text.replace("\\\n", "")
-        self._at = 0
-        self._word: str | None = None
 
-    def __iter__(self) -> Iterator[tuple[str, bool]]:
-        while self._at < len(self._text):
-            char = self._text[self._at]
-            operator = _OPERATOR.match(self._text, self._at)
-            # Within a word `#` is text, as in `git+https://example.org/x#egg=x`.
-            if operator or char.isspace() or (char == "#" and self._word is None):
-                yield from self._take_word(before=operator[0] if operator else "")
-                comment = _COMMENT.match(self._text, self._at) if char == "#" else None
-                found = operator or comment
-                self._at = found.end() if found else self._at + 1
-                if operator:
-                    yield operator[0], True
-            else:
-                self._word = (self._word or "") + self._read_part(char)
-        yield from self._take_word(before="")
-
-    def _take_word(self, *, before: str) -> Iterator[tuple[str, bool]]:
-        # In `2>&1` the 2 is not a word.
-        if self._word is not None and not (before in _REDIRECTIONS and self._word.isdigit()):
-            yield self._word, False
-        self._word = None
-
-    def _read_part(self, char: str) -> str:
-        pattern = {"'": _SINGLE, '"': _DOUBLE, "\\": _ESCAPED}.get(char, _PLAIN)
-        match = pattern.match(self._text, self._at)
-        assert match is not None
-        self._at = match.end()
-        if pattern is _PLAIN:
-            return match[0]
-        if pattern is _DOUBLE:
-            # Within double quotes, the shell removes the backslash only before these.
-            return re.sub(r'\\(["\\$`])', r"\1", match[1])
-        return match[1]
-
-    def skip_heredocs(self, delimiters: list[str]) -> None:
-        for delimiter in delimiters:
-            end = re.compile(rf"^\t*{re.escape(delimiter)}$", re.MULTILINE).search(self._text, self._at)
-            self._at = min(end.end() + 1, len(self._text)) if end else len(self._text)
-        delimiters.clear()
+def after_heredocs(text: str, at: int, delimiters: Sequence[str]) -> int:
+    for delimiter in delimiters:
+        end = re.compile(rf"^\t*{re.escape(delimiter)}$", re.MULTILINE).search(text, at)
+        at = min(end.end() + 1, len(text)) if end else len(text)
+    return at
 
 
 # Levels of `eval` and `bash -c`, which a cell could nest beyond the interpreter's stack.

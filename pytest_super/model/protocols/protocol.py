@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar, Protocol
 
 from pytest_super.json_values import is_list_of_objects, object_in, parts_in
-from pytest_super.model.failures import Failure, ModelCallError
+from pytest_super.model.completion import Failure, ModelCallError
 from pytest_super.model.protocols.route import Route
 
 TYPE = re.compile(r"[\w.-]+", re.ASCII)

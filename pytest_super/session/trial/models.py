@@ -5,7 +5,8 @@ from threading import Lock
 import pytest
 
 from pytest_super.model.completion import Model
-from pytest_super.model.relay import AnyGateway
+from pytest_super.model.gateway_process import Gateway
+from pytest_super.model.relay import AnyGateway, RelayedGateway, place
 from pytest_super.session.run import RUN, Run
 from pytest_super.session.trial.item import TaskItem
 from pytest_super.trial.budget import Budget
@@ -56,11 +57,7 @@ def running_gateway(config: pytest.Config, run: Run) -> AnyGateway:
 
 def gateway_of(config: pytest.Config, run: Run) -> AnyGateway:
     """Raises ModelError."""
-    from pytest_super.model.gateway_process import Gateway, place
-
     controller, its_place = getattr(config, "workerinput", {}).get(RELAY, (None, ""))
     if controller is None or its_place == place():
         return Gateway(run.id, run.model_settings(), run.gateway_token)
-    from pytest_super.model.relay import RelayedGateway
-
     return RelayedGateway(run.model_settings(), controller)

@@ -48,8 +48,7 @@ class Workers:
     def prepare(self, node: Any) -> None:
         """Let a worker that can be anywhere reach the run's gateway. Raises pytest.UsageError."""
         # Not at the top, for the many runs without such workers.
-        from pytest_super.model.gateway_process import place
-        from pytest_super.model.relay import Relay
+        from pytest_super.model.relay import Relay, place
         from pytest_super.session.workers.machine_check import refuse_unfit
 
         refuse_unfit(node, self.run)
