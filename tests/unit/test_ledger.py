@@ -10,9 +10,8 @@ from unittest import mock
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from pytest_super.model.failures import ModelCallError
 
-from pytest_super.model.completion import BudgetSpentError, Usage
+from pytest_super.model.completion import BudgetSpentError, ModelCallError, Usage
 from pytest_super.model.ledger import Ledger
 from pytest_super.model.token_estimate import UNBOUNDED, MaxUsage
 
