@@ -1,5 +1,6 @@
 """How good an agent is in general: the tasks are a sample, and those of one repository are alike."""
 
+from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 from math import fsum
@@ -7,6 +8,7 @@ from math import fsum
 from scipy.special import betaincinv, stdtrit
 
 from pytest_super.gate.statistics.bounds import LEVEL
+from pytest_super.gate.statistics.variance import PRIOR_FREEDOM
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -44,19 +46,28 @@ def general_mean(tasks: Sequence[TaskMean]) -> Interval:
 
 
 def effective_number(tasks: Sequence[TaskMean], value: float, total: float) -> float:
-    """How many independent trials would tell as much as these tasks."""
-    clusters: dict[str, float] = {}
+    """How many independent trials would tell as much as these tasks.
+
+    The variance between clusters is estimated from residuals that are corrected for their share (Bell and
+    McCaffrey 2002, Survey Methodology 28, 169-181). Few clusters tell little of it, the less so near 0 and 1,
+    so it is moderated by that of clusters whose tasks all end alike.
+    """
+    shares: defaultdict[str, float] = defaultdict(float)
+    residuals: defaultdict[str, float] = defaultdict(float)
     for one in tasks:
-        share = one.weight * (one.value - value) / total
-        clusters[one.cluster] = clusters.get(one.cluster, 0.0) + share
-    count = len(clusters)
-    if count < 2:
+        shares[one.cluster] += one.weight / total
+        residuals[one.cluster] += one.weight * (one.value - value) / total
+    if len(shares) < 2:
         return 1.0
-    variance = fsum(part**2 for part in clusters.values()) * count / (count - 1)
+    variance = fsum(residuals[name] ** 2 / (1 - share) for name, share in shares.items())
     if not variance or not 0 < value < 1:
-        return float(count)
-    few = (float(stdtrit(1e9, LEVEL)) / float(stdtrit(count - 1, LEVEL))) ** 2
-    return min(few * value * (1 - value) / variance, float(sum(one.trials for one in tasks)))
+        return float(len(shares))
+    # Of clusters with equal weights (Kish 1965).
+    count = 1 / fsum(share**2 for share in shares.values())
+    few = (float(stdtrit(1e9, LEVEL)) / float(stdtrit(max(count - 1, 1), LEVEL))) ** 2
+    own = variance / (few * value * (1 - value))
+    moderated = (count * own + PRIOR_FREEDOM / count) / (count + PRIOR_FREEDOM)
+    return min(1 / moderated, float(sum(one.trials for one in tasks)))
 
 
 def jeffreys(successes: float, number: float) -> tuple[float, float]:
