@@ -43,6 +43,7 @@ def add_arguments(parser: ArgumentParser) -> None:
     )
     check.add_argument(
         "--pass-chance",
+        metavar="CHANCE",
         type=chance,
         default=PASS_CHANCE,
         help=f"--super-pass-chance (default: {PASS_CHANCE})",

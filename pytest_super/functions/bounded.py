@@ -35,14 +35,15 @@ from pytest_super.functions.bounded import main
 main(int(sys.argv[2]), int(sys.argv[3]))
 """
 READY = b"ready\n"
+# The key of bytes in JSON.
+LATIN = "latin-1"
 
 
 def splice(name: str, original: bytes, changed: bytes, targets: Iterable[str]) -> Spliced:
     """As `splicing.spliced`, for an untrusted changed file. Raises SourceError and InfrastructureError."""
     refuse_too_large(name, len(original), len(changed))
-    files = {"original": latin(original), "changed": latin(changed)}
-    found = done(len(original), job="splice", name=name, targets=[*targets], **files)
-    return Spliced(**{**found, "data": found["data"].encode("latin-1")})
+    files = {"original": original, "changed": changed}
+    return Spliced(**done(len(original), job="splice", name=name, targets=[*targets], **files))
 
 
 def refuse_too_large(name: str, original: int, changed: int) -> None:
@@ -54,20 +55,20 @@ def refuse_too_large(name: str, original: int, changed: int) -> None:
 
 def function_texts(name: str, data: bytes, targets: Iterable[str]) -> list[str]:
     """The lines of functions. Raises SourceError and InfrastructureError."""
-    found = done(len(data), job="functions", name=name, data=latin(data), targets=[*targets])
+    found = done(len(data), job="functions", name=name, data=data, targets=[*targets])
     return [str(one) for one in found["texts"]]
 
 
 def acts_of(name: str, original: bytes, changed: bytes, targets: Iterable[str]) -> Acts:
     """What a file does that its original does not. Raises SourceError and InfrastructureError."""
-    files = {"original": latin(original), "changed": latin(changed)}
+    files = {"original": original, "changed": changed}
     found = done(len(original), job="acts", name=name, targets=[*targets], **files)
     return Acts(*([Act(*one) for one in found[field]] for field in Acts._fields))
 
 
 def compile_error(name: str, data: bytes) -> SyntaxError | None:
     """The error of this Python's compiler. Raises SourceError if it gives up, and InfrastructureError."""
-    error = done(0, job="compile", name=name, data=latin(data))["error"]
+    error = done(0, job="compile", name=name, data=data)["error"]
     if error is None:
         return None
     kind, message, line, text = error
@@ -75,8 +76,17 @@ def compile_error(name: str, data: bytes) -> SyntaxError | None:
     return types.get(kind, SyntaxError)(message, (name, line, None, text))
 
 
-def latin(data: bytes) -> str:
-    return data.decode("latin-1")
+def to_text(job: dict[str, Any]) -> str:
+    """A job or its result as JSON."""
+    return json.dumps(job, default=lambda data: {LATIN: data.decode("latin-1")})
+
+
+def from_text(text: bytes) -> dict[str, Any]:
+    """Raises ValueError."""
+    found: dict[str, Any] = json.loads(
+        text, object_hook=lambda one: one[LATIN].encode("latin-1") if LATIN in one else one
+    )
+    return found
 
 
 def done(size: int, *, name: str, **job: Any) -> dict[str, Any]:
@@ -87,7 +97,7 @@ def done(size: int, *, name: str, **job: Any) -> dict[str, Any]:
     try:
         ran = subprocess.run(
             command,
-            input=json.dumps({"name": name, **job}).encode(),
+            input=to_text({"name": name, **job}).encode(),
             capture_output=True,
             timeout=WALL_SECONDS,
             cwd="/",
@@ -100,7 +110,7 @@ def done(size: int, *, name: str, **job: Any) -> dict[str, Any]:
         last = ran.stderr.decode(errors="replace").strip().rpartition("\n")[2]
         raise InfrastructureError(f"the process that reads {name} did not start: {last or ran.returncode}")
     try:
-        found: dict[str, Any] = json.loads(ran.stdout.removeprefix(READY))
+        found = from_text(ran.stdout.removeprefix(READY))
     except ValueError:
         raise SourceError(
             f"{name}: it takes more than {PROCESSOR_SECONDS} s or {memory // MEBIBYTE} MiB to read"
@@ -112,7 +122,7 @@ def done(size: int, *, name: str, **job: Any) -> dict[str, Any]:
 
 def main(memory: int, seconds: int) -> None:
     """Do the job of one JSON object on standard input; its result is one on standard output, after READY."""
-    job = json.load(sys.stdin)
+    job = from_text(sys.stdin.buffer.read())
     limit(memory, seconds)
     sys.stdout.buffer.write(READY)
     sys.stdout.buffer.flush()
@@ -123,7 +133,7 @@ def main(memory: int, seconds: int) -> None:
     # Whatever is wrong with a file is the doing of who wrote it.
     except Exception as error:
         result = {"refused": f"{job['name']}: it cannot be read: {type(error).__name__}: {error}"[:500]}
-    sys.stdout.write(json.dumps(result))
+    sys.stdout.write(to_text(result))
 
 
 def limit(memory: int, seconds: int) -> None:
@@ -137,26 +147,17 @@ def limit(memory: int, seconds: int) -> None:
             continue
 
 
-def splice_job(name: str, original: str, changed: str, targets: Sequence[str]) -> dict[str, Any]:
-    found = spliced(name, original.encode("latin-1"), changed.encode("latin-1"), targets)
-    return {**found._asdict(), "data": found.data.decode("latin-1")}
-
-
-def acts_job(name: str, original: str, changed: str, targets: Sequence[str]) -> dict[str, Any]:
-    return acts(name, original.encode("latin-1"), changed.encode("latin-1"), targets)._asdict()
-
-
-def functions_job(name: str, data: str, targets: Sequence[str]) -> dict[str, Any]:
-    source = PythonSource.read(name, data.encode("latin-1"))
+def functions_job(name: str, data: bytes, targets: Sequence[str]) -> dict[str, Any]:
+    source = PythonSource.read(name, data)
     known = definitions(source)
     nodes = [find(source, one, known).node for one in targets]
     return {"texts": ["".join(source.lines[node.lineno - 1 : node.end_lineno]) for node in nodes]}
 
 
-def compile_job(name: str, data: str) -> dict[str, Any]:
+def compile_job(name: str, data: bytes) -> dict[str, Any]:
     warnings.simplefilter("ignore")
     try:
-        compile(data.encode("latin-1"), name, "exec", dont_inherit=True)
+        compile(data, name, "exec", dont_inherit=True)
     except SyntaxError as error:
         return {"error": [type(error).__name__, error.msg, error.lineno, error.text]}
     except ValueError as error:
@@ -165,8 +166,8 @@ def compile_job(name: str, data: str) -> dict[str, Any]:
 
 
 JOBS: dict[str, Callable[..., dict[str, Any]]] = {
-    "splice": splice_job,
+    "splice": lambda **job: spliced(**job)._asdict(),
     "functions": functions_job,
-    "acts": acts_job,
+    "acts": lambda **job: acts(**job)._asdict(),
     "compile": compile_job,
 }

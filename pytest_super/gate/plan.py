@@ -48,6 +48,7 @@ class RunPlan:
     """By task id; 0 for those that do not run, because the baseline never solved them."""
     expected: Mapping[str, float] = field(default_factory=dict)
     """By task id: the epochs to expect of an agent that has not changed; only of those with the baseline."""
+    is_adaptive: bool = False
     least: int = 1
     """The epoch after which the first look comes. There is one after each further epoch."""
 
@@ -59,7 +60,8 @@ class RunPlan:
     def weak_lines(self, margin: float) -> Iterator[str]:
         """Say for each set that a drop of `margin` cannot be found, and what would find it."""
         for name, one in self.sets.items():
-            if one.finds.can_find(margin):
+            # With adaptive epochs, who asks for fewer passes also finds fewer drops.
+            if one.finds.can_find(margin) or (self.is_adaptive and one.schedule.is_enough):
                 continue
             drop = one.finds.detectable
             of = "no drop" if drop is None else f"a drop of {100 * drop:.1f} points"
@@ -110,7 +112,9 @@ def plan_of(
         sets[name] = found
         most |= dict.fromkeys(own, 0) | dict(zip(found.tasks, found.schedule.epochs, strict=True))
         expected |= zip(found.tasks, found.expected, strict=True)
-    return RunPlan(sets=sets, epochs=most, expected=expected, least=epochs.least)
+    return RunPlan(
+        sets=sets, epochs=most, expected=expected, is_adaptive=epochs.is_adaptive, least=epochs.least
+    )
 
 
 def set_plan(tasks: Mapping[str, TaskTrials], epochs: Epochs, margin: float, pass_chance: float) -> SetPlan:

@@ -75,7 +75,7 @@ class Spent:
     recorded: int = 0
     """Answers that come from another run; `recorded_usd` is their part of the cost."""
     recorded_usd: float = 0.0
-    asked: int = 0
+    provided: int = 0
     """Answers that the provider gave in this run."""
 
 

@@ -224,10 +224,10 @@ class Caller:
         return replace(answer, usage=call.usage)
 
     def _book(self, call: ModelCall, usage: Usage, /, **facts: Any) -> None:
-        usage = replace(usage, asked=1 - usage.recorded)
+        usage = replace(usage, provided=1 - usage.recorded)
         call.usage += usage
         with disk_errors(self.settings.calls):
-            self.ledger.charge(call.trial.name, usage, call.most, **facts)
+            self.ledger.charge(call.trial.name, usage, call.most, **facts | {"provided": usage.provided})
 
     def _check_price(self, usage: Usage, model: str) -> None:
         """Raises ModelCallError, FATAL, which stops the run, if its limit of cost cannot be enforced."""

@@ -66,8 +66,8 @@ class Usage:
     """How many of the answers come from another run; they are paid already."""
     recorded_usd: float = 0.0
     """Of the cost: that of recorded answers."""
-    asked: int = 0
-    """How many of the answers are the provider's own."""
+    provided: int = 0
+    """How many of the answers the provider gave in this run."""
 
     def __add__(self, other: Usage) -> Usage:
         costs = [usage.cost_usd for usage in (self, other) if usage.cost_usd is not None]

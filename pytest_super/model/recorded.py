@@ -236,7 +236,7 @@ def answer_of(taken: Taken) -> Answer:
     return Answer(
         body=end["answer"],
         is_chat=False,
-        usage=replace(usage, recorded=1, recorded_usd=usage.cost_usd or 0.0, asked=0),
+        usage=replace(usage, recorded=1, recorded_usd=usage.cost_usd or 0.0, provided=0),
         is_counted=end["is_counted"],
         model=end["model"],
         fingerprint=end["fingerprint"],

@@ -134,7 +134,7 @@ class TrialResult:
     """Answers from [an earlier run](answers.md)."""
     recorded_usd: Annotated[float, RECORDED_COST] = 0.0
     """The part of `cost_usd` for them, paid then."""
-    asked: Annotated[int, Field(label="asked answers")] = 0
+    provided: Annotated[int, Field(label="answers of the provider")] = 0
     """Answers that the provider gave in this run."""
     steps: Annotated[int, Field(absent="0")] = 0
     """The agent's steps, without pre-executed ones."""

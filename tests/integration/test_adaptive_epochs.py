@@ -87,10 +87,10 @@ def test_a_run_ends_after_the_epoch_that_decides(project: Project) -> None:
     assert result.ret == pytest.ExitCode.OK
     assert len(stored(project)) == 3 * len(TASKS)
     result.stdout.fnmatch_lines([
-        "expert: 2 to 8 epochs (at most 64 trials) against baseline.json: 80 % chance to see a drop of *",
+        "expert: 2 to 7 epochs (at most 52 trials) against baseline.json: 80 % chance to see a drop of *",
         "expert  -         36 *",
         "expert     12     0.500      0.556    +5.6 *",
-        "decided after 3 epochs: 28 of 64 trials were not needed",
+        "decided after 3 epochs: 16 of 52 trials were not needed",
     ])  # fmt: skip
     assert result.outlines[-1].startswith("PASS  expert ")
     decided = project.path / ".super/runs/latest/decided.json"

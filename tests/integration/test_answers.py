@@ -146,7 +146,7 @@ def test_a_path_that_each_local_sandbox_has_anew_misses_no_answer(
     assert talking.record()["a[1]"]["solved"]
     talking.run(*FAIL).assert_outcomes(passed=1)
     assert len(openai_environment.requests) == 1
-    assert (talking.results["a[1]"]["recorded"], talking.results["a[1]"]["asked"]) == (1, 0)
+    assert (talking.results["a[1]"]["recorded"], talking.results["a[1]"]["provided"]) == (1, 0)
 
 
 @pytest.mark.slow

@@ -196,7 +196,7 @@ def test_retries_of_broken_answers_pass_a_limit_by_one_at_most(
     answers, used = serve(tmp_path, provider, play, **limits)
     assert [answer["code"] for answer in answers] == [code] * 8
     assert provider.asked == 2
-    assert used == Usage(prompt_tokens=200, completion_tokens=4, cost_usd=0.002)
+    assert used == Usage(prompt_tokens=200, completion_tokens=4, cost_usd=0.002, provided=2)
 
 
 def test_a_call_reports_what_all_its_attempts_used_as_the_ledger_does(tmp_path: Path) -> None:

@@ -59,7 +59,7 @@ def test_an_option_that_is_given_twice_is_repeatable_or_refused(
     words: tuple[str, ...], action: argparse.Action, capsys: pytest.CaptureFixture[str]
 ) -> None:
     flag = action.option_strings[-1]
-    typed = "temperature=1" if action.metavar == "KEY=VALUE" else "1"
+    typed = {"KEY=VALUE": "temperature=1", "CHANCE": "0.5"}.get(str(action.metavar), "1")
     value = str(next(iter(action.choices))) if action.choices else typed
     with pytest.raises(SystemExit) as ended:
         # For the end of those that can be repeated: `--help` would end before a second value is refused.

@@ -132,7 +132,7 @@ def test_todays_agent_goes_on_from_a_step_and_asks_only_from_there_on(
     for epoch, (row, solved) in enumerate(zip(project.results, (True, False), strict=True), 1):
         assert project.actions(epoch)[1:4] == [*project.cells[:2], RIGHT]
         assert (row["forked_from"], row["fork_difference"]) == ("first a step 3", "")
-        assert (row["recorded"], row["asked"], row["error"], row["solved"]) == (2, 2, None, solved)
+        assert (row["recorded"], row["provided"], row["error"], row["solved"]) == (2, 2, None, solved)
     # The agent sees what was replayed as its own past, and nothing of what came after it.
     seen = json.dumps(project.server.requests[0].body["messages"])
     assert MADE in seen

@@ -143,7 +143,7 @@ def test_recorded_answers_are_given_to_a_program_that_names_its_directory(projec
     line = "$PY $P/program.py {answer_file}"
     assert project.run(line, SCRIPT)["solved"]
     result = project.run(line, "--super-answers=latest", "--super-answers-miss=fail")
-    assert (result["solved"], result["recorded"], result["asked"]) == (True, 1, 0)
+    assert (result["solved"], result["recorded"], result["provided"]) == (True, 1, 0)
 
 
 def test_a_program_gets_the_hosts_environment_without_keys(

@@ -7,6 +7,7 @@ from datetime import date
 
 from pytest_super.digests import digest
 from pytest_super.errors import SuperError
+from pytest_super.gate.comparison.matching import why_different
 from pytest_super.gate.comparison.side import Side, TaskTrials, summed
 from pytest_super.gate.statistics.variance import standard_error
 
@@ -25,12 +26,11 @@ def with_run(side: Side, added: Side) -> tuple[Side, dict[str, list[str]]]:
     if not added.trials:
         raise SuperError(f"all trials of {added.name} are in {side.name} already: nothing is added")
     refuse_another_subject(side, added)
-    both = [id for id in added.tasks if id in side.tasks]
-    pairs = {id: (side.tasks[id], added.tasks[id]) for id in both}
-    around = [id for id, (old, new) in pairs.items() if old.conditions != new.conditions]
-    scored = [id for id, (old, new) in pairs.items() if id not in around and old.scoring != new.scoring]
-    out = {"other conditions": around, "scored otherwise": scored}
-    tasks = {id: task for id, task in added.tasks.items() if id not in {*around, *scored}}
+    out: dict[str, list[str]] = {}
+    for id in added.tasks.keys() & side.tasks.keys():
+        if why := why_different(side.tasks[id], added.tasks[id]):
+            out.setdefault(why, []).append(id)
+    tasks = {id: task for id, task in added.tasks.items() if not any(id in ids for ids in out.values())}
     if not tasks:
         raise SuperError(f"no task of {added.name} has the conditions and the scoring of {side.name}")
     runs = {**(side.runs or {side.run: ""}), **added.runs}
@@ -43,7 +43,7 @@ def with_run(side: Side, added: Side) -> tuple[Side, dict[str, list[str]]]:
         trials=side.trials + added.trials,
         errors=dict(sorted((Counter(side.errors) + Counter(added.errors)).items())),
         runs=runs,
-    ), {reason: ids for reason, ids in out.items() if ids}
+    ), {reason: sorted(ids) for reason, ids in out.items()}
 
 
 def refuse_another_subject(side: Side, added: Side) -> None:

@@ -188,7 +188,9 @@ def task_of(trials: Sequence[TrialResult], name: str, runs: Sequence[str]) -> Ta
         values=[one.headline_value or 0.0 for one in trials],
         of_runs=[by_run[run] for run in runs],
         repository=first.repository,
-        replayed={one.epoch: one.headline_value or 0.0 for one in trials if one.recorded and not one.asked},
+        replayed={
+            one.epoch: one.headline_value or 0.0 for one in trials if one.recorded and not one.provided
+        },
         stops=dict(sorted(Counter(one.stop_reason for one in trials).items())),
         causes=dict(sorted(Counter(one.cause for one in trials if one.cause).items())),
         cost_usd=fmean(costs) if costs else None,

@@ -19,6 +19,7 @@ from pytest_super.gate.statistics.variance import (
     moderated,
     noise_of,
     noises_of,
+    widening,
 )
 
 Verdict: TypeAlias = Literal["pass", "regressed", "cannot tell"]
@@ -170,5 +171,6 @@ def expected(
         prior = PRIOR_VARIANCE * noise_of(before.counts, epochs, shares)
         own = moderated(replace(spread, value=spread.value + true), prior)
     else:
-        own = replace(found.variance, value=numpy.maximum(found.variance.value, spread.value + true))
+        within = widening(shares) * found.variance.value
+        own = replace(found.variance, value=numpy.maximum(within, spread.value + true))
     return replace(found, variance=own), true

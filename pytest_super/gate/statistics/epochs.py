@@ -13,10 +13,7 @@ from scipy.special import ndtr, ndtri
 from pytest_super.gate.statistics.bounds import LEVEL, quantile_of
 from pytest_super.gate.statistics.looks import confidences
 from pytest_super.gate.statistics.samples import Numbers, sample_of, shares_of
-from pytest_super.gate.statistics.variance import noise_of, noises_of
-
-# The widest of several estimates of the noise is larger than the noise, on average by so much.
-WIDER = 1.1
+from pytest_super.gate.statistics.variance import noise_of, noises_of, widening
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -29,6 +26,8 @@ class Schedule:
     """The epochs before the first look."""
     variances: list[float]
     """Of the difference, at each look."""
+    is_enough: bool
+    """Whether an unchanged agent passes by the last look with the chance that was asked for."""
 
     @property
     def fractions(self) -> list[float]:
@@ -62,17 +61,18 @@ def schedule(
     `pass_chance` is how often the last look shall exclude it, if the agent has not changed.
     """
     run, shares = sample_of(baseline), shares_of(weights)
-    noises = WIDER * noises_of(run, shares)
+    noises = widening(shares) * noises_of(run, shares)
     quantiles = quantile_of(LEVEL, run.counts.sum()) + quantile_of(pass_chance, run.counts.sum())
     for top in range(least, most + 1):
         epochs = allocation(noises, shares, least, top)
-        if quantiles * sqrt(noise_of(run.counts, epochs, shares, noises)) <= margin:
+        is_enough = quantiles * sqrt(noise_of(run.counts, epochs, shares, noises)) <= margin
+        if is_enough:
             break
     by_look = [
         float(noise_of(run.counts, numpy.minimum(epochs, look), shares, noises))
         for look in range(least, int(epochs.max()) + 1)
     ]
-    return Schedule(epochs=[int(one) for one in epochs], least=least, variances=by_look)
+    return Schedule(epochs=[int(one) for one in epochs], least=least, variances=by_look, is_enough=is_enough)
 
 
 def allocation(noises: Numbers, shares: Numbers, least: int, top: int) -> Numbers:

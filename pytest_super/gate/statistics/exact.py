@@ -8,29 +8,27 @@ from collections.abc import Sequence
 from itertools import product
 from math import comb, fsum
 
-from pytest_super.gate.statistics.errors import ROUNDING
 from pytest_super.gate.statistics.samples import Pair
 
-# Of more different sums, near ones are taken together.
-MOST_SUMS, FINE, COARSE = 50_000, 9, 4
+# Sums that are equal to so many digits are taken together: without that, there could be millions.
+DIGITS = 4
 
 
 def chance_of_drop(pairs: Sequence[Pair]) -> float:
     """How likely a difference as low as that of these tasks is, if nothing has changed."""
     whole = fsum(pair.weight for pair in pairs)
     found = fsum(pair.weight * pair.difference for pair in pairs) / whole
-    chances, slack = {0.0: 1.0}, ROUNDING
+    chances = {0.0: 1.0}
     for pair in pairs:
-        of_task = differences_of(pair, pair.weight / whole)
-        digits = FINE
-        if len(chances) * len(of_task) > MOST_SUMS:
-            # Counted against the drop, so that no rounding makes it surer.
-            digits, slack = COARSE, slack + 10.0**-COARSE
         sums: defaultdict[float, float] = defaultdict(float)
-        for (one, chance), (other, its_chance) in product(chances.items(), of_task.items()):
-            sums[round(one + other, digits)] += chance * its_chance
+        for (one, chance), (other, its_chance) in product(
+            chances.items(), differences_of(pair, pair.weight / whole).items()
+        ):
+            sums[round(one + other, DIGITS)] += chance * its_chance
         chances = sums
-    return fsum(chance for value, chance in chances.items() if value <= found + slack)
+    # What is rounded counts against the drop.
+    most = found + len(pairs) * 10.0**-DIGITS
+    return fsum(chance for value, chance in chances.items() if value <= most)
 
 
 def differences_of(pair: Pair, share: float) -> dict[float, float]:
@@ -43,7 +41,7 @@ def differences_of(pair: Pair, share: float) -> dict[float, float]:
         further: Counter[tuple[int, float]] = Counter()
         for (chosen, so_far), count in ways.items():
             for more in range(min(times, size - chosen) + 1):
-                further[chosen + more, round(so_far + more * value, FINE)] += count * comb(times, more)
+                further[chosen + more, round(so_far + more * value, 9)] += count * comb(times, more)
         ways = further
     chances: dict[float, float] = {}
     for (chosen, so_far), count in ways.items():

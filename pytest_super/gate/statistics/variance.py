@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from math import sqrt
+from math import pi, sqrt
 from typing import Any
 
 import numpy
@@ -47,6 +47,14 @@ def wider(one: Variance, other: Variance) -> Variance:
         for name in ("value", "freedom")
     }
     return Variance(**chosen, seen=one.seen)
+
+
+def widening(shares: Numbers) -> float:
+    """By how much the widest estimate is larger than the noise, on average, if trials share nothing.
+
+    That between n tasks has a standard deviation of √(2 / (n - 1)), and only counts where it is too large.
+    """
+    return 1 + 1 / sqrt(pi * max(1 / float(shares @ shares) - 1, 1))
 
 
 def from_tasks(baseline: Sample, candidate: Sample, shares: Numbers) -> Variance:

@@ -136,7 +136,7 @@ def spent_by(runner: TrialRunner) -> Spent:
         cached_tokens=budget.used.cached_tokens,
         recorded=budget.used.recorded,
         recorded_usd=budget.used.recorded_usd,
-        asked=budget.used.asked,
+        provided=budget.used.provided,
         completion_tokens=budget.completion_tokens,
         cost_usd=budget.cost_usd,
     )
