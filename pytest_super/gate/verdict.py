@@ -163,9 +163,7 @@ class RunGates:
         needed = {id for id in selected.ids if any(gate.needs(id) for gate in self.plain)}
         if self.anchor is not None:
             # What it solved can be lost, although the baseline never solved it.
-            needed |= {id for id, task in self.anchor.side.tasks.items() if any(task.values)} & {
-                *selected.ids
-            }
+            needed |= {id for id, task in self.anchor.side.tasks.items() if any(task.values)}
         selected = replace(selected, must_run={*selected.must_run, *needed})
         plan = self.baseline.plan(selected, self.epochs)
         if self.anchor is not None:
