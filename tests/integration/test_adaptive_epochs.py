@@ -102,7 +102,7 @@ def test_a_worse_agent_is_found_out_early(project: Project) -> None:
     result = run(project, "Worse", *GATE)
     assert result.ret == pytest.ExitCode.TESTS_FAILED
     assert len(stored(project)) == 2 * len(TASKS)
-    result.stdout.fnmatch_lines(["decided after 2 epochs: 40 of 64 trials were not needed"])
+    result.stdout.fnmatch_lines(["decided after 2 epochs: 28 of 52 trials were not needed"])
     assert result.outlines[-1].startswith("REGRESSED  expert ")
 
 
@@ -123,7 +123,7 @@ def test_a_range_begins_with_its_least_epochs(project: Project) -> None:
     result = run(project, "Half", *options, "--super-epochs=3-8")
     assert result.ret == pytest.ExitCode.OK
     assert len(stored(project)) == 3 * len(TASKS)
-    epochs = "3 to 8 epochs (at most 64 trials)"
+    epochs = "3 to 7 epochs (at most 52 trials)"
     result.stdout.fnmatch_lines([f"expert: {epochs} against baseline.json: 80 % chance *"])
 
 
@@ -153,9 +153,9 @@ def test_what_an_agent_writes_ends_no_run(project: Project) -> None:
 
 @pytest.mark.slow
 def test_plain_gates_must_be_settled_beside_a_baseline(project: Project) -> None:
-    result = run(project, "Half", *GATE, "--super-fail-under=0.52")
+    result = run(project, "Half", *GATE, "--super-fail-under=0.53")
     assert len(stored(project)) > 3 * len(TASKS)
-    # As many solved as missed in the end: half of the noisy ones, and four of eight.
+    # In the end about as many are solved as missed: half of the noisy ones, and four of eight.
     assert "gate: FAILED, mean accuracy 0.5" in result.stdout.str()
 
 

@@ -299,14 +299,14 @@ def test_only_the_trials_that_a_change_touches_are_paid_and_a_drop_is_found(
     coupled: TalkingProject, openai_environment: OpenAIServer
 ) -> None:
     asked = len(openai_environment.requests)
-    for id in "ab":
+    for id in "abc":
         coupled.say(id, "new one", "II")
     openai_environment.always("0")
     result = coupled.run(MODEL, BASELINE, "--super-epochs=8")
-    assert len(openai_environment.requests) == asked + 2 * 8
+    assert len(openai_environment.requests) == asked + 3 * 8
     assert result.ret == 1
     result.stdout.fnmatch_lines(
-        ["16 of 32 trials got *", "  a: call 2: *'two' -> 'II'", "  and 6 more", "REGRESSED  expert *"]
+        ["8 of 32 trials got *", "  a: call 2: *'two' -> 'II'", "  and 14 more", "REGRESSED  expert *"]
     )
 
 
