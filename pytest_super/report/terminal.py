@@ -45,7 +45,7 @@ COLOURS = {
     VERDICTS["pass"]: {"green": True},
     VERDICTS["regressed"]: {"red": True},
     VERDICTS["cannot tell"]: {"yellow": True},
-    "TOO FEW": {"yellow": True},
+    **{start: {"yellow": True} for start in ("TOO FEW", "NO COLLAPSE")},
 }
 
 
