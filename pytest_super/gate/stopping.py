@@ -21,8 +21,7 @@ MOST_TOKENS = 10**15
 
 def whole_epochs(to_come: Iterable[str], *, after: int) -> range:
     """The epochs after `after` that have ended whole. `to_come` has the names of the trials to come."""
-    last = min((task_and_epoch(name)[1] - 1 for name in to_come), default=0)
-    return range(after + 1, last + 1)
+    return range(after + 1, min((task_and_epoch(name)[1] for name in to_come), default=1))
 
 
 def are_settled(

@@ -54,8 +54,6 @@ OF_SET = "{verdict}  {set} {points} points ({low} to {high}), limit -{margin:g}"
 ANCHORED = "{line} (anchor {anchor})"
 MORE = "; about {epochs} needed"
 NO_COLLAPSE = "NO COLLAPSE  {set}: {tasks} can show no more (a pass needs about {needed})"
-# So many tasks often rule out a drop of ten points.
-ENOUGH_TASKS = 20
 HIDDEN = "; {verdict} if the trials with infrastructure errors are left out"
 TOO_FEW_EPOCHS = "TOO FEW EPOCHS  {set}: {drop} can be found, not one of {margin:g}; {needed} would be enough"
 TOO_FEW_TASKS = (
@@ -111,7 +109,8 @@ def of_set(one: SetComparison, margin: float) -> str:
         trials = sum(len(task.candidate.values) for task in one.ran)
         return SAME.format(set=one.set, trials=counted(trials, "trial"))
     if one.difference.is_small and one.verdict == "cannot tell":
-        needed = ceil(ENOUGH_TASKS * (0.1 / margin) ** 2)
+        # Twenty tasks often rule out a drop of ten points.
+        needed = ceil(20 * (0.1 / margin) ** 2)
         return NO_COLLAPSE.format(set=one.set, tasks=counted(len(one.tasks), "task"), needed=needed)
     low, high = map(points_of, one.difference.bounds(one.level))
     words, points = VERDICTS[one.verdict], points_of(one.difference.value)

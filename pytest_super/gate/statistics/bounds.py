@@ -13,6 +13,8 @@ LEVEL = 0.95
 # With fewer tasks than these (weights counted) and fewer epochs than these in a run, bounds decide nothing:
 # one noisy task would be called worse, or no worse, by chance in 7 % of runs.
 LEAST_TASKS, LEAST_EPOCHS = 4, 4
+# Of fewer tasks than these, the differences tell little about the noise.
+FEW_TASKS = 8
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -72,7 +74,7 @@ class Difference:
     epochs: float = inf
     """Of the run that has fewer."""
     exact: float = 1.0
-    """The p-value of a drop by an exact test, where there are too few tasks and epochs for bounds."""
+    """The p-value of a drop by an exact test, where there are few tasks and epochs."""
     unseen: float = 0.0
     """How much lower the candidate can be by tasks that were not run."""
 
@@ -86,7 +88,8 @@ class Difference:
 
         The estimated noise alone would be too small where trials rarely fail: a run without a failure seems
         to have none. So the bounds also include each loss and gain whose own noise explains the value. The
-        lower one is also that of a candidate which solves none of the tasks that were not run.
+        lower one is also that of a candidate which solves none of the tasks that were not run. The upper one
+        is below 0 where an exact test of few tasks shows a drop.
         """
         if level == 1:
             return -1.0, 1.0
@@ -94,6 +97,8 @@ class Difference:
         quantile = quantile_of(level, self.variance.seen)
         lower = numpy.minimum(self.value - half, -self.loss.largest(self.value, quantile)) - self.unseen
         upper = numpy.maximum(self.value + half, self.gain.largest(-self.value, quantile))
+        if self.exact <= 1 - level:
+            upper = numpy.minimum(upper, -ROUNDING)
         return numpy.maximum(lower, -1.0), numpy.minimum(upper, 1.0)
 
 

@@ -66,9 +66,8 @@ def is_worse(found: Difference, level: float) -> bool:
 
 def chance_of_no_drop(found: Difference) -> float:
     """The p-value of the difference, one-sided: how likely one as low is if nothing became worse."""
-    if found.is_small:
-        return found.exact
-    return float(stdtr(found.variance.freedom, found.value / sqrt(found.variance.value)))
+    by_bounds = float(stdtr(found.variance.freedom, found.value / sqrt(found.variance.value)))
+    return found.exact if found.is_small else min(by_bounds, found.exact)
 
 
 def epochs_to_decide(pairs: Sequence[Pair], margin: float, level: float = LEVEL) -> int | None:

@@ -9,7 +9,7 @@ bounds are right.
 from collections.abc import Sequence
 from dataclasses import replace
 
-from pytest_super.gate.statistics.bounds import Difference
+from pytest_super.gate.statistics.bounds import FEW_TASKS, LEAST_EPOCHS, Difference
 from pytest_super.gate.statistics.exact import chance_of_drop
 from pytest_super.gate.statistics.samples import Numbers, Pair, Sample, dot, samples_of, shares_of
 from pytest_super.gate.statistics.variance import loss_of, variance_of
@@ -18,7 +18,8 @@ from pytest_super.gate.statistics.variance import loss_of, variance_of
 def difference(pairs: Sequence[Pair]) -> Difference:
     """Estimate the difference from at least one pair."""
     found = difference_of(*samples_of(pairs), shares_of([pair.weight for pair in pairs]))
-    return replace(found, exact=chance_of_drop(pairs)) if found.is_small else found
+    has_few = found.tasks < FEW_TASKS and found.epochs < LEAST_EPOCHS
+    return replace(found, exact=chance_of_drop(pairs)) if has_few else found
 
 
 def difference_of(baseline: Sample, candidate: Sample, shares: Numbers) -> Difference:

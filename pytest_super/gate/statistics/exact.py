@@ -27,8 +27,7 @@ def chance_of_drop(pairs: Sequence[Pair]) -> float:
             sums[round(one + other, DIGITS)] += chance * its_chance
         chances = sums
     # What is rounded counts against the drop.
-    most = found + len(pairs) * 10.0**-DIGITS
-    return fsum(chance for value, chance in chances.items() if value <= most)
+    return fsum(chance for value, chance in chances.items() if value <= found + len(pairs) * 10.0**-DIGITS)
 
 
 def differences_of(pair: Pair, share: float) -> dict[float, float]:
