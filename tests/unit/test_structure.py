@@ -182,7 +182,7 @@ BUDGET = {
     "authoring": (4523, 7245),
     "commands": (1084, 1770),
     "functions": (1251, 2013),
-    "gate": (1839, 3322),
+    "gate": (1835, 3319),
     "grading": (592, 997),
     "integrity": (307, 558),
     "kernel": (5751, 9656),
@@ -199,7 +199,7 @@ BUDGET = {
     "trial": (1210, 2022),
 }
 # What the table may add up to, the lines of tests, and the words of README.md and docs.
-MOST = {"code": 34_312, "lines": 57_457, "tests": 45_849, "words": 38_711}
+MOST = {"code": 34_308, "lines": 57_454, "tests": 45_849, "words": 38_710}
 
 
 def code_lines(text: str) -> int:

@@ -42,20 +42,16 @@ class ComparedTask:
 
     @property
     def pair(self) -> Pair:
-        return pair_of(self.baseline, self.candidate, is_run=self.is_run)
-
-
-def pair_of(baseline: TaskTrials, candidate: TaskTrials, *, is_run: bool = True) -> Pair:
-    """The values of a task in both runs."""
-    return Pair(
-        baseline=baseline.values,
-        candidate=candidate.values,
-        weight=candidate.weight,
-        is_run=is_run,
-        repository=candidate.repository,
-        baseline_epochs=baseline.epochs,
-        candidate_epochs=candidate.epochs,
-    )
+        """The values of the task in both runs."""
+        return Pair(
+            baseline=self.baseline.values,
+            candidate=self.candidate.values,
+            weight=self.candidate.weight,
+            is_run=self.is_run,
+            repository=self.candidate.repository,
+            baseline_epochs=self.baseline.epochs,
+            candidate_epochs=self.candidate.epochs,
+        )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -150,14 +146,15 @@ def compare(
     candidate = with_stand_ins(baseline, candidate)
     left_out = dict(why_left_out(baseline, candidate))
     excluded = {id for ids in left_out.values() for id in ids}
-    is_coupled = bool(candidate.answers) and candidate.answers == baseline.run
+    # A trial that was an error, also one of a task that is left out for it, is not the baseline's.
+    is_coupled = candidate.answers == baseline.run and not candidate.errors
     tasks = [
         ComparedTask(
             id=id,
             baseline=baseline.tasks[id],
             candidate=task,
             is_run=id not in candidate.not_run,
-            is_same=is_coupled and id not in candidate.errors and is_replay(baseline.tasks[id], task),
+            is_same=is_coupled and is_replay(baseline.tasks[id], task),
         )
         for id, task in candidate.tasks.items()
         if id not in excluded
