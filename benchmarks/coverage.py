@@ -14,19 +14,21 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from itertools import product
 from statistics import fmean
+from typing import Any
 
 import numpy
 from numpy.typing import NDArray
 
-from pytest_super.gate.statistics.bounds import Difference
 from pytest_super.gate.statistics.decision import PASS, REGRESSED, verdict
-from pytest_super.gate.statistics.difference import difference, difference_of
-from pytest_super.gate.statistics.mean import TaskMean, general_mean
+from pytest_super.gate.statistics.difference import Difference, difference, difference_of
+from pytest_super.gate.statistics.exact import chance_of_drop
 from pytest_super.gate.statistics.samples import Pair, Sample, shares_of
+from pytest_super.gate.statistics.variance import LEVEL
+from pytest_super.report.page.interval import TaskMean, general_mean
 
 Numbers = NDArray[numpy.float64]
 
@@ -115,9 +117,8 @@ def part(cell: Cell, runs: int, random: numpy.random.Generator) -> tuple[float, 
     baseline = sample(cell, rates, cell.baseline, random)
     same = sample(cell, rates, cell.candidate, random)
     worse = sample(cell, lower, cell.candidate, random)
-    dropped = difference_of(baseline, worse, shares)
-    # The exact test of small suites is of one run at a time.
-    if cell.suite.parts == 1 and not dropped.is_small:
+    dropped = difference_of_runs(cell, baseline, worse)
+    if cell.suite.parts == 1:
         check(cell, baseline, worse, dropped)
     passes, alarms = decided_with_errors(cell, baseline, same, random)
     missed, found = decided_with_errors(cell, baseline, worse, random)
@@ -168,7 +169,7 @@ def decided_with_errors(
     sides = [(baseline, candidate)]
     if cell.suite.has_errors:
         sides = [(better(cell, baseline, random), candidate), (baseline, better(cell, candidate, random))]
-    passes, regressed = zip(*(decided(difference_of(*one, cell.shares)) for one in sides), strict=True)
+    passes, regressed = zip(*(decided(difference_of_runs(cell, *one)) for one in sides), strict=True)
     return numpy.logical_and.reduce(passes), numpy.logical_and.reduce(regressed)
 
 
@@ -183,23 +184,39 @@ def better(cell: Cell, run: Sample, random: numpy.random.Generator) -> Sample:
 
 def decided(found: Difference) -> tuple[NDArray[numpy.bool_], NDArray[numpy.bool_]]:
     """Which runs pass, and which have regressed, as `verdict` decides for one."""
-    low, high = found.bounds()
-    is_decided = not found.is_small
-    passes = (numpy.asarray(low) > -MARGIN) & is_decided
-    return passes, ~passes & (numpy.asarray(high) < 0) & is_decided
+    low, high = map(numpy.asarray, found.bounds())
+    passes = (low > -MARGIN) & (not found.is_small)
+    is_worse = numpy.asarray(found.exact) <= 1 - LEVEL if found.is_small else high < 0
+    return passes, ~passes & is_worse
+
+
+def difference_of_runs(cell: Cell, baseline: Sample, candidate: Sample) -> Difference:
+    """Those of several runs, with the exact test where there are few trials, which are solved or not."""
+    found = difference_of(baseline, candidate, cell.shares)
+    if cell.suite.parts > 1 or not found.has_few:
+        return found
+    return with_exact(found, [pairs_of(cell, baseline, candidate, run) for run in range(len(baseline.means))])
+
+
+def with_exact(found: Difference, runs: Iterable[Sequence[Pair]]) -> Difference:
+    exact: Any = numpy.array(list(map(chance_of_drop, runs)))
+    return replace(found, exact=exact)
+
+
+def pairs_of(cell: Cell, baseline: Sample, candidate: Sample, run: int) -> list[Pair]:
+    return [
+        Pair(baseline=before, candidate=after, weight=float(share))
+        for before, after, share in zip(
+            trials(baseline, run), trials(candidate, run), cell.shares, strict=True
+        )
+    ]
 
 
 def check(cell: Cell, baseline: Sample, candidate: Sample, found: Difference) -> None:
     """The first runs have the verdicts that a gate would find in their trials."""
     passes, regressed = decided(found)
     for run in range(CHECKED):
-        pairs = [
-            Pair(baseline=before, candidate=after, weight=float(share))
-            for before, after, share in zip(
-                trials(baseline, run), trials(candidate, run), cell.shares, strict=True
-            )
-        ]
-        one = verdict(difference(pairs), MARGIN)
+        one = verdict(difference(pairs_of(cell, baseline, candidate, run)), MARGIN)
         assert (one == PASS, one == REGRESSED) == (bool(passes[run]), bool(regressed[run])), cell
 
 

@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 
 from pytest_super.gate.statistics.decision import CANNOT_TELL, PASS, REGRESSED, verdict
 from pytest_super.gate.statistics.difference import difference
-from pytest_super.gate.statistics.epochs import Schedule, schedule
+from pytest_super.gate.statistics.planning import Schedule, schedule
 from pytest_super.gate.statistics.samples import Pair
 from pytest_super.option_types import LEAST_EPOCHS, MOST_EPOCHS, PASS_CHANCE
 

@@ -19,8 +19,9 @@ from typing import TYPE_CHECKING
 import numpy
 from coverage import MARGIN, Cell, Suite, percent, rates_of, table
 
-from pytest_super.gate.statistics.decision import PASS, POWER, REGRESSED, plan, verdict
+from pytest_super.gate.statistics.decision import PASS, REGRESSED, verdict
 from pytest_super.gate.statistics.difference import difference
+from pytest_super.gate.statistics.planning import POWER, power
 from pytest_super.gate.statistics.samples import Pair
 
 if TYPE_CHECKING:
@@ -55,7 +56,7 @@ def simulate(cell: Cell, runs: int) -> Row:
     drops, found, promised, passes = [], [], [], []
     for rates in rates_of(cell, runs, random):
         baseline = values(random, rates, cell.baseline)
-        told = plan(baseline, [1.0] * cell.tasks, epochs=[cell.candidate] * cell.tasks, margin=MARGIN)
+        told = power(baseline, [1.0] * cell.tasks, epochs=[cell.candidate] * cell.tasks, margin=MARGIN)
         promised.append(told.passes_unchanged)
         passes.append(verdict_of(baseline, values(random, rates, cell.candidate)) == PASS)
         if told.detectable is not None and told.detectable <= rates.mean():

@@ -26,14 +26,12 @@ from statistics import fmean
 
 from pytest_super.gate.comparison.baseline import read_side, write_baseline
 from pytest_super.gate.comparison.comparison import compare
-from pytest_super.gate.comparison.rule import by_look
 from pytest_super.gate.comparison.side import side_of_run
-from pytest_super.gate.statistics.bounds import LEVEL
-from pytest_super.gate.statistics.decision import CANNOT_TELL, PASS, REGRESSED, Verdict, verdict
+from pytest_super.gate.statistics.decision import CANNOT_TELL, PASS, REGRESSED, Verdict, by_look, verdict
 from pytest_super.gate.statistics.difference import difference
-from pytest_super.gate.statistics.epochs import schedule
+from pytest_super.gate.statistics.planning import schedule
 from pytest_super.gate.statistics.samples import Pair
-from pytest_super.gate.statistics.variance import standard_error
+from pytest_super.gate.statistics.variance import LEVEL, standard_error
 from pytest_super.option_types import LEAST_EPOCHS, MOST_EPOCHS, PASS_CHANCE
 from pytest_super.store.results import TrialResult
 from pytest_super.store.run_folder import create_run

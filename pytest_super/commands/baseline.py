@@ -63,8 +63,7 @@ def add_arguments(parser: ArgumentParser) -> None:
 def run(arguments: Namespace) -> int:
     require_scipy()
     from pytest_super.gate import Selected
-    from pytest_super.gate.comparison.baseline import read_baseline
-    from pytest_super.gate.comparison.over_time import why_renew
+    from pytest_super.gate.comparison.baseline import read_baseline, why_renew
     from pytest_super.gate.must_solve import read_must_solve
     from pytest_super.gate.plan import plan_of
     from pytest_super.report.comparison import plan_lines, side_lines
@@ -103,8 +102,8 @@ def run(arguments: Namespace) -> int:
 def write_whole(file: Path, run_folder: Path, *, with_answers: bool) -> None:
     """Raises SuperError if the run has left tasks out, which would never be compared again."""
     from pytest_super.gate.comparison.baseline import read_baseline, write_baseline
-    from pytest_super.gate.comparison.baseline_answers import archive_of, write_answers
     from pytest_super.gate.comparison.side import side_of_run
+    from pytest_super.store.baseline_answers import archive_of, write_answers
 
     side = side_of_run(run_folder)
     refuse_answers(side)
@@ -120,7 +119,7 @@ def write_whole(file: Path, run_folder: Path, *, with_answers: bool) -> None:
     write_baseline(file, side)
     archive_of(file).unlink(missing_ok=True)
     if with_answers:
-        trials = write_answers(file, side, run_folder, dict.fromkeys(side.tasks, 0))
+        trials = write_answers(file, side.run, run_folder, dict.fromkeys(side.tasks, 0))
         name = archive_of(file).name
         if not trials:
             # Each later run that asks a model would refuse an empty one.
@@ -157,10 +156,9 @@ def refuse_answers(side: Side) -> None:
 
 def add(file: Path, run_folder: Path, *, with_answers: bool) -> None:
     """Raises SuperError if the run cannot be added."""
-    from pytest_super.gate.comparison.baseline import read_baseline, write_baseline
-    from pytest_super.gate.comparison.baseline_answers import archive_of, write_answers
-    from pytest_super.gate.comparison.over_time import with_run
+    from pytest_super.gate.comparison.baseline import read_baseline, with_run, write_baseline
     from pytest_super.gate.comparison.side import side_of_run
+    from pytest_super.store.baseline_answers import archive_of, write_answers
 
     side = read_baseline(file)
     warn_of_selection(file, side, run_folder)
@@ -172,7 +170,7 @@ def add(file: Path, run_folder: Path, *, with_answers: bool) -> None:
         # First: values whose answers are missing could not get them later.
         kept = found.tasks.keys() & added.tasks.keys() - {id for ids in left_out.values() for id in ids}
         after = {id: len(side.tasks[id].values) if id in side.tasks else 0 for id in sorted(kept)}
-        trials = write_answers(file, side, run_folder, after, known)
+        trials = write_answers(file, side.run, run_folder, after, known)
         print(f"{archive_of(file).name}: further answers of {counted(trials, 'trial')}")
     write_baseline(file, found)
     for reason, ids in left_out.items():

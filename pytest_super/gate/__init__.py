@@ -6,6 +6,12 @@ from typing import Protocol
 
 from pytest_super.store.results import TrialResult
 
+PASSED, FAILED, OPEN, CANNOT_TELL = "passed", "FAILED", "open", "cannot tell"
+# One of several gates decides for all of them: the first of these that one of them has.
+WORST_FIRST = (FAILED, OPEN, CANNOT_TELL, PASSED)
+# How the lines of a verdict begin.
+GATE, INVALID = "gate: ", "invalid: "
+
 
 @dataclass(frozen=True, kw_only=True)
 class Selected:

@@ -11,14 +11,14 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from pytest_super.errors import SuperError
-from pytest_super.gate import Selected
+from pytest_super.gate import CANNOT_TELL, FAILED, PASSED, Selected
 from pytest_super.gate.comparison.comparison import Comparison, compare
 from pytest_super.gate.comparison.earlier import EarlierRuns
-from pytest_super.gate.comparison.rule import by_look
 from pytest_super.gate.comparison.side import Side, side_of
 from pytest_super.gate.plan import RunPlan, plan_of
 from pytest_super.gate.statistics import decision
-from pytest_super.gate.wording import ANCHORED, CANNOT_TELL, FAILED, GOES_ON, PASSED, decided_lines
+from pytest_super.gate.statistics.decision import by_look
+from pytest_super.gate.wording import decided_lines
 from pytest_super.option_types import PASS_CHANCE
 from pytest_super.store.results import TrialResult
 from pytest_super.words import one_line
@@ -26,6 +26,7 @@ from pytest_super.words import one_line
 if TYPE_CHECKING:
     from pytest_super.option_types import Epochs
 
+GOES_ON = "CANNOT TELL does not fail the run: see --super-cannot-tell"
 WORDS = {decision.PASS: PASSED, decision.REGRESSED: FAILED, decision.CANNOT_TELL: CANNOT_TELL}
 
 
@@ -59,20 +60,17 @@ class BaselineGate:
     """Whether tasks need not run that the baseline never solved."""
     planned: RunPlan = field(default=RunPlan(), init=False)
     """What `plan` has returned last."""
-    _planned_for: Selected | None = field(default=None, init=False)
 
     def plan(self, selected: Selected, epochs: Epochs) -> RunPlan:
         """What can be found with so many epochs of these tasks, and when the run is compared."""
-        if self._planned_for != selected:
-            self._planned_for = selected
-            self.planned = plan_of(
-                self.side,
-                selected,
-                epochs,
-                self.margin,
-                pass_chance=self.pass_chance,
-                leaves_out=self.leaves_out,
-            )
+        self.planned = plan_of(
+            self.side,
+            selected,
+            epochs,
+            self.margin,
+            pass_chance=self.pass_chance,
+            leaves_out=self.leaves_out,
+        )
         return self.planned
 
     def compared(self, results: Iterable[TrialResult], epoch: int) -> tuple[Comparison | None, str]:
@@ -108,9 +106,7 @@ class BaselineGate:
         """PASSED, FAILED or CANNOT_TELL, and the lines that say so, that of the worst set last."""
         lines = [one_line(line) for line in decided_lines(comparison)]
         if self.is_anchor:
-            return WORDS[comparison.verdict], [
-                ANCHORED.format(line=line, anchor=self.side.name) for line in lines
-            ]
+            return WORDS[comparison.verdict], [f"{line} (anchor {self.side.name})" for line in lines]
         if comparison.verdict == decision.CANNOT_TELL:
             fails = self.must_tell or bool(comparison.candidate.errors)
             lines = [*self.planned.weak_lines(self.margin), *([] if fails else [GOES_ON]), *lines]

@@ -5,10 +5,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from pytest_super.errors import SuperError
-from pytest_super.gate import wording
+from pytest_super.gate import CANNOT_TELL, FAILED, PASSED
 from pytest_super.gate.figures import Figure, can_have, figure_of, mean_figure
 from pytest_super.gate.statistics.errors import ROUNDING
-from pytest_super.gate.wording import CANNOT_TELL, FAILED, PASSED
 from pytest_super.metrics import Metric
 from pytest_super.metrics.accuracy import ACCURACY
 from pytest_super.option_types import number
@@ -36,18 +35,17 @@ class FailUnder:
         value = figure.of(results)
         if value is None:
             if not self.must_apply and not any(can_have(figure.name, one) for one in results):
-                return CANNOT_TELL, wording.NO_SUCH_TASK.format(figure=figure.name)
-            return FAILED, wording.NO_VALUE.format(figure=figure.name)
-        word = PASSED if (value >= limit if figure.higher_is_better else value < limit) else FAILED
-        relations = wording.HIGHER_IS_BETTER if figure.higher_is_better else wording.LOWER_IS_BETTER
-        why = wording.BOUNDED.format(
-            figure=figure.name, value=value, relation=relations[word], bound=self.bound
-        )
-        return word, why
+                return CANNOT_TELL, f"no selected task has {figure.name}"
+            return FAILED, f"no trial has a value of {figure.name}"
+        passes, fails = ("at least", "under") if figure.higher_is_better else ("below", "not below")
+        has_passed = value >= limit if figure.higher_is_better else value < limit
+        relation = passes if has_passed else fails
+        why = f"mean {figure.name} {value:.4f} is {relation} {self.bound:g}"
+        return PASSED if has_passed else FAILED, why
 
     @property
     def why_open(self) -> str:
-        return wording.NO_MEAN_YET.format(figure=self.figure.name)
+        return f"the run has no mean {self.figure.name} of all trials"
 
 
 def parse_gate(text: str, metrics: Sequence[Metric], source: str = "--super-fail-under") -> FailUnder:

@@ -1,13 +1,13 @@
 """The figures of a run, computed from its results: means over tasks, and what a gate can bound."""
 
+from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
+from statistics import fmean
 
 from pytest_super.errors import SuperError
-from pytest_super.gate.statistics.averages import OfTask, task_mean, weighted_mean
 from pytest_super.gate.statistics.errors import MAX_ERRORS, are_too_many
-from pytest_super.gate.wording import TOO_MANY_ERRORS
 from pytest_super.metrics import Metric
 from pytest_super.store.results import TrialResult
 from pytest_super.tasks.task import Task
@@ -26,7 +26,10 @@ def why_invalid(results: Iterable[TrialResult], max_errors: float | None) -> str
     limit = MAX_ERRORS if max_errors is None else max_errors
     if not are_too_many(errors, len(ended), limit):
         return ""
-    return TOO_MANY_ERRORS.format(errors=errors, trials=len(ended), limit=100 * limit)
+    return (
+        f"{errors} of {len(ended)} trials are infrastructure errors, more than {100 * limit:.3g} %, so the "
+        "run fails: run them again (--super-resume=latest)"
+    )
 
 
 def mean(values: Iterable[float | None]) -> float | None:
@@ -34,12 +37,20 @@ def mean(values: Iterable[float | None]) -> float | None:
     return weighted_mean((value, 1.0) for value in values)
 
 
+def weighted_mean(values: Iterable[tuple[float | None, float]]) -> float | None:
+    """The mean of the values that are known, with their weights; None if there are none."""
+    known = [(value, weight) for value, weight in values if value is not None]
+    return fmean((value for value, _ in known), weights=[weight for _, weight in known]) if known else None
+
+
 def mean_over_tasks(values: Iterable[tuple[TrialResult, float | None]]) -> float | None:
     """The mean of the trials' values that are known; None if there are none.
 
     Each task counts by its weight, however many of its trials have a value.
     """
-    return task_mean(OfTask(result.id, result.weight, value) for result, value in values)
+    known = [(result, value) for result, value in values if value is not None]
+    trials = Counter(result.id for result, _ in known)
+    return weighted_mean((value, result.weight / trials[result.id]) for result, value in known)
 
 
 def mean_with_errors(results: Iterable[TrialResult], metric: Metric) -> float | None:

@@ -6,9 +6,8 @@ from math import ceil, comb
 from pathlib import Path
 
 from pytest_super.errors import SuperError
-from pytest_super.gate import wording
+from pytest_super.gate import FAILED, PASSED
 from pytest_super.gate.statistics.errors import ROUNDING
-from pytest_super.gate.wording import FAILED, PASSED
 from pytest_super.option_types import share
 from pytest_super.reading import read_text
 from pytest_super.store.results import TrialResult
@@ -31,15 +30,15 @@ class MustSolve:
 
     def decide(self, results: Sequence[TrialResult]) -> tuple[str, str]:
         if not (failing := list(self.failing(results))):
-            return PASSED, wording.ALL_SOLVED.format(file=self.name)
-        return FAILED, wording.TOO_RARELY_SOLVED.format(file=self.name, tasks=named(failing, MOST_NAMED))
+            return PASSED, f"the tasks of {self.name} are solved"
+        return FAILED, f"of {self.name} too rarely solved: {named(failing, MOST_NAMED)}"
 
     def failing(self, results: Sequence[TrialResult]) -> Iterator[str]:
         for id, least in self.shares.items():
             trials = [one for one in results if one.id == id]
             solved = sum(one.solved and not one.is_error for one in trials)
             if not trials or solved < least * len(trials) - ROUNDING:
-                yield wording.SOLVED_IN.format(task=id, solved=solved, trials=len(trials))
+                yield f"{id} in {solved} of {len(trials)}"
 
     def chance_of_red(self, baseline: Mapping[str, Sequence[float]], epochs: int) -> float:
         """How often it fails if nothing changes, by the values of each task in a baseline that has it."""
@@ -53,7 +52,7 @@ class MustSolve:
 
     @property
     def why_open(self) -> str:
-        return wording.NOT_ALL_ENDED_OF.format(file=self.name)
+        return f"not all trials have ended that {self.name} needs"
 
 
 def read_must_solve(path: Path) -> MustSolve:

@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cache, partial
 from math import fsum
 from typing import TYPE_CHECKING
 
 from pytest_super.gate import Selected
-from pytest_super.gate.comparison.never_solved import never_solved_of
-from pytest_super.gate.comparison.rule import Confidence
+from pytest_super.gate.comparison.never_solved import never_solved
 from pytest_super.gate.comparison.side import Side, TaskTrials
-from pytest_super.gate.statistics import decision
-from pytest_super.gate.statistics.epochs import Schedule, schedule
-from pytest_super.gate.wording import TOO_FEW_EPOCHS, TOO_FEW_TASKS
+from pytest_super.gate.statistics.decision import Confidence
+from pytest_super.gate.statistics.planning import Power, Schedule, epochs_to_detect, power, schedule
 from pytest_super.option_types import PASS_CHANCE
 from pytest_super.words import counted
 
@@ -29,14 +26,16 @@ MOST_HIDDEN = 1 / 5
 class SetPlan:
     """The tasks of one set that are compared with the baseline, and run."""
 
-    tasks: Sequence[str]
+    tasks: Mapping[str, TaskTrials]
     schedule: Schedule
-    finds: decision.Plan
+    finds: Power
     """If each of them runs in all its epochs."""
-    expected: Sequence[float]
-    """The epochs of each task to expect of an agent that has not changed."""
-    needed: Callable[[], int | None]
-    """The epochs that would find a drop of the margin; None if 100 would not. Only worked out to be told."""
+    margin: float
+    """The drop of these tasks that is ruled out."""
+
+    @property
+    def values(self) -> list[list[float]]:
+        return [task.values for task in self.tasks.values()]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -46,8 +45,6 @@ class RunPlan:
     sets: Mapping[str, SetPlan] = field(default_factory=dict)
     epochs: Mapping[str, int] = field(default_factory=dict)
     """By task id; 0 for those that do not run, because the baseline never solved them."""
-    expected: Mapping[str, float] = field(default_factory=dict)
-    """By task id: the epochs to expect of an agent that has not changed; only of those with the baseline."""
     is_adaptive: bool = False
     least: int = 1
     """The epoch after which the first look comes. There is one after each further epoch."""
@@ -57,6 +54,14 @@ class RunPlan:
         """The tasks that do not run."""
         return sorted(id for id, epochs in self.epochs.items() if not epochs)
 
+    @property
+    def expected(self) -> dict[str, float]:
+        """By id of the tasks of all sets: the epochs to expect of an agent that has not changed."""
+        expected: dict[str, float] = {}
+        for one in self.sets.values():
+            expected |= zip(one.tasks, one.schedule.expected(one.margin), strict=True)
+        return expected
+
     def weak_lines(self, margin: float) -> Iterator[str]:
         """Say for each set that a drop of `margin` cannot be found, and what would find it."""
         for name, one in self.sets.items():
@@ -64,20 +69,21 @@ class RunPlan:
             if one.finds.can_find(margin) or (self.is_adaptive and one.schedule.is_enough):
                 continue
             drop = one.finds.detectable
-            of = "no drop" if drop is None else f"a drop of {100 * drop:.1f} points"
-            epochs = one.needed()
-            words = TOO_FEW_TASKS if epochs is None else TOO_FEW_EPOCHS
-            yield words.format(set=name, drop=of, margin=100 * margin, needed=counted(epochs or 0, "epoch"))
+            told = "no drop" if drop is None else f"a drop of {100 * drop:.1f} points"
+            found = f"{name}: {told} can be found, not one of {100 * margin:g}"
+            if needed := epochs_to_detect(one.values, weights_of(one.tasks), margin=one.margin):
+                yield f"TOO FEW EPOCHS  {found}; {counted(needed, 'epoch')} would be enough"
+            else:
+                yield (
+                    f"TOO FEW TASKS  {found} by any number of epochs: use more tasks, "
+                    "a baseline with more epochs, or a larger --super-max-regression"
+                )
 
     def confidence_after(self, epoch: int, of_run: Confidence) -> Confidence:
         """How sure the bounds of the look after an epoch must be, so that all are as sure as `of_run`."""
 
-        @cache
-        def confidences(set_name: str, sets: int) -> list[float]:
-            return self.sets[set_name].schedule.confidences(of_run(set_name, sets))
-
         def confidence(set_name: str, sets: int) -> float:
-            known = confidences(set_name, sets)
+            known = self.sets[set_name].schedule.confidences(of_run(set_name, sets))
             # A set whose tasks need fewer epochs than others has had its last look before.
             return known[min(epoch - self.least, len(known) - 1)]
 
@@ -101,7 +107,6 @@ def plan_of(
     common = {id: task for id, task in side.tasks.items() if id in selected.ids and id not in selected.apart}
     most = dict.fromkeys(selected.ids, epochs.least)
     sets: dict[str, SetPlan] = {}
-    expected: dict[str, float] = {}
     for name in sorted({task.set for task in common.values()}):
         own = {id: task for id, task in common.items() if task.set == name}
         found = set_plan(own, epochs, margin, pass_chance)
@@ -111,20 +116,16 @@ def plan_of(
             found = part
         sets[name] = found
         most |= dict.fromkeys(own, 0) | dict(zip(found.tasks, found.schedule.epochs, strict=True))
-        expected |= zip(found.tasks, found.expected, strict=True)
-    return RunPlan(
-        sets=sets, epochs=most, expected=expected, is_adaptive=epochs.is_adaptive, least=epochs.least
-    )
+    return RunPlan(sets=sets, epochs=most, is_adaptive=epochs.is_adaptive, least=epochs.least)
 
 
 def set_plan(tasks: Mapping[str, TaskTrials], epochs: Epochs, margin: float, pass_chance: float) -> SetPlan:
     values, weights = [task.values for task in tasks.values()], weights_of(tasks)
-    least, most = epochs.least, epochs.most
-    found = schedule(values, weights, least=least, most=most, margin=margin, pass_chance=pass_chance)
-    finds = decision.plan(values, weights, epochs=found.epochs, margin=margin)
-    needed = partial(decision.epochs_to_detect, values, weights, margin=margin)
-    expected = found.expected(margin)
-    return SetPlan(tasks=list(tasks), schedule=found, finds=finds, expected=expected, needed=needed)
+    found = schedule(
+        values, weights, least=epochs.least, most=epochs.most, margin=margin, pass_chance=pass_chance
+    )
+    finds = power(values, weights, epochs=found.epochs, margin=margin)
+    return SetPlan(tasks=tasks, schedule=found, finds=finds, margin=margin)
 
 
 def part_plan(
@@ -135,7 +136,7 @@ def part_plan(
     must_run: Collection[str],
 ) -> SetPlan | None:
     """Leave out tasks that were never solved; None if there are none, or they could hide too much."""
-    never, rate = never_solved_of(tasks)
+    never, rate = never_solved(tasks)
     rest = {id: task for id, task in tasks.items() if id in must_run or id not in never}
     if not 0 < len(rest) < len(tasks):
         return None
@@ -149,5 +150,5 @@ def part_plan(
     return replace(found, finds=replace(found.finds, detectable=None if drop is None else share * drop))
 
 
-def weights_of(tasks: Mapping[str, TaskTrials]) -> list[float]:
+def weights_of(tasks: Mapping[str, TaskTrials]) -> Sequence[float]:
     return [task.weight for task in tasks.values()]

@@ -9,20 +9,9 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from pytest_super.gate import Gate, Selected
+from pytest_super.gate import CANNOT_TELL, FAILED, GATE, INVALID, OPEN, WORST_FIRST, Gate, Selected
 from pytest_super.gate.figures import why_invalid
 from pytest_super.gate.stopping import are_settled
-from pytest_super.gate.wording import (
-    CANNOT_TELL,
-    FAILED,
-    FIGURES_INVALID,
-    GATE,
-    INVALID,
-    NOT_ALL_ENDED,
-    NOTHING_COMPARED,
-    OPEN,
-    WORST_FIRST,
-)
 from pytest_super.metrics import Metric
 from pytest_super.store.results import TrialResult
 
@@ -34,24 +23,18 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class GateVerdict:
-    """What one gate has decided: one of the words of `wording`, and the lines that say so."""
+    """What one gate has decided: one of the words of `gate`, and the lines that say so."""
 
     word: str
     lines: Sequence[str]
+    comparison: Comparison | None = None
+    """With its side; None if it has none, or if nothing was compared."""
+    why_not_compared: str = ""
+    """Why nothing can be compared; "" if it was, or if trials are missing."""
 
     @classmethod
     def because(cls, word: str, why: str) -> GateVerdict:
         return cls(word, (f"{GATE}{word}, {why}",))
-
-
-@dataclass(frozen=True)
-class Compared:
-    """What the comparison with one side has decided."""
-
-    gate: GateVerdict = GateVerdict(OPEN, ())
-    comparison: Comparison | None = None
-    why_not: str = ""
-    """Why nothing can be compared."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -61,12 +44,9 @@ class RunVerdict:
     invalid: str
     """Why the figures of the run are invalid; "" if they are valid."""
     gates: Sequence[GateVerdict]
-    comparison: Comparison | None = None
-    """With the baseline; None without one, or if nothing was compared."""
-    anchor: Comparison | None = None
-    """With the anchor, likewise."""
-    why_not_compared: str = ""
-    """Why nothing can be compared with the baseline; "" if it was, or if trials are missing."""
+    baseline: GateVerdict = GateVerdict(OPEN, ())
+    """That of the gate against the baseline; without one it has compared nothing."""
+    anchor: GateVerdict = GateVerdict(OPEN, ())
     allows_errors: bool = False
     """Whether errors do not fail the run."""
     fails: bool = False
@@ -85,6 +65,11 @@ class RunVerdict:
             yield f"{INVALID}{self.invalid}"
         for gate in self.gates:
             yield from gate.lines
+
+    @property
+    def comparison(self) -> Comparison | None:
+        """With the baseline."""
+        return self.baseline.comparison
 
     @property
     def regression(self) -> dict[str, dict[str, Any]]:
@@ -111,7 +96,7 @@ class RunVerdict:
             "invalid": self.invalid,
             "gates": [line for gate in self.gates for line in gate.lines],
             "regression": self.regression,
-            "anchor": regressions_of(self.anchor),
+            "anchor": regressions_of(self.anchor.comparison),
             "baseline_age": self.comparison.baseline_age if self.comparison else None,
             "look": self.comparison.candidate.looks + 1 if self.comparison else None,
             "pooled": self.comparison.candidate.pooled if self.comparison else {},
@@ -187,25 +172,21 @@ class RunGates:
         is_open = bool(not_run) or any(one.is_interrupted for one in results)
         invalid = why_invalid(results, self.max_errors)
         gates = [self._decided(gate, results, is_open=is_open, is_valid=not invalid) for gate in self.plain]
-        compared = [
-            self._against(gate, results, epoch, is_open=is_open)
-            for gate in (self.baseline, self.anchor)
+        sides = {
+            name: self._against(gate, results, epoch, is_open=is_open)
+            for name, gate in (("baseline", self.baseline), ("anchor", self.anchor))
             if gate is not None
-        ]
+        }
         # The last line is read first.
-        gates += sorted((one.gate for one in compared), key=lambda one: -WORST_FIRST.index(one.word))
-        baseline, anchor, *_ = [*compared, Compared(), Compared()]
+        gates += sorted(sides.values(), key=lambda one: -WORST_FIRST.index(one.word))
         allows_errors = self.max_errors is not None and not invalid
+        fails = any(map(self._fails, gates))
         return RunVerdict(
             invalid=invalid,
             gates=gates,
-            comparison=baseline.comparison,
-            anchor=anchor.comparison,
-            why_not_compared=baseline.why_not,
+            **sides,
             allows_errors=allows_errors,
-            fails=any(map(self._fails, gates))
-            or fails_by_errors(results, allows_errors)
-            or fails_by_misses(results, gates),
+            fails=fails or fails_by_errors(results, allows_errors) or fails_by_misses(results, gates),
         )
 
     def _decided(
@@ -213,18 +194,20 @@ class RunGates:
     ) -> GateVerdict:
         if is_open:
             return GateVerdict.because(OPEN, gate.why_open)
-        return GateVerdict.because(*(gate.decide(results) if is_valid else (CANNOT_TELL, FIGURES_INVALID)))
+        if not is_valid:
+            return GateVerdict.because(CANNOT_TELL, "too many trials are infrastructure errors")
+        return GateVerdict.because(*gate.decide(results))
 
     def _against(
         self, gate: BaselineGate, results: Sequence[TrialResult], epoch: int, *, is_open: bool
-    ) -> Compared:
+    ) -> GateVerdict:
         if is_open:
-            return Compared(GateVerdict.because(OPEN, NOT_ALL_ENDED))
+            return GateVerdict.because(OPEN, "not all trials have ended")
         comparison, why_not = gate.compared(results, epoch)
         if comparison is None:
-            why = f"{NOTHING_COMPARED}: {why_not}" if gate.is_anchor else NOTHING_COMPARED
-            return Compared(GateVerdict.because(FAILED, why), why_not=why_not)
-        return Compared(GateVerdict(*gate.decide(comparison)), comparison)
+            why = f"nothing can be compared: {why_not}" if gate.is_anchor else "nothing can be compared"
+            return replace(GateVerdict.because(FAILED, why), why_not_compared=why_not)
+        return GateVerdict(*gate.decide(comparison), comparison)
 
     def _fails(self, gate: GateVerdict) -> bool:
         """Whether the run fails by the gate."""

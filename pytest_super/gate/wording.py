@@ -1,124 +1,66 @@
-"""The wording of verdicts: the words of gates, and every sentence about what they have decided and why."""
+"""What is said of a comparison: each verdict, what it is based on, what else can be its cause, what to do."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from math import ceil
+import shlex
+from collections import Counter
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from math import ceil, sqrt
 from typing import TYPE_CHECKING
 
-from pytest_super.gate.comparison.endings import changed_stops
-from pytest_super.gate.statistics.errors import MAX_ERRORS
+from pytest_super.gate.comparison.side import Side, summed
+from pytest_super.gate.statistics.errors import MAX_ERRORS, chance_of_more_errors
+from pytest_super.option_types import LEAST_EPOCHS, Epochs
 from pytest_super.words import counted, named
 
 if TYPE_CHECKING:
     from pytest_super.gate.comparison.comparison import Comparison, SetComparison
-    from pytest_super.gate.statistics import decision
+    from pytest_super.gate.statistics.decision import Verdict
 
-PASSED, FAILED, OPEN, CANNOT_TELL = "passed", "FAILED", "open", "cannot tell"
-# One of several gates decides for all of them: the first of these that one of them has.
-WORST_FIRST = (FAILED, OPEN, CANNOT_TELL, PASSED)
-GATE = "gate: "
-# So many earlier runs are named.
-MOST_RUNS = 3
-INVALID = "invalid: "
-
-TOO_MANY_ERRORS = (
-    "{errors} of {trials} trials are infrastructure errors, more than {limit:.3g} %, so the run fails: "
-    "run them again (--super-resume=latest)"
-)
-FIGURES_INVALID = "too many trials are infrastructure errors"
-NOT_ALL_ENDED = "not all trials have ended"
-
-# --super-fail-under
-BOUNDED = "mean {figure} {value:.4f} is {relation} {bound:g}"
-HIGHER_IS_BETTER = {PASSED: "at least", FAILED: "under"}
-LOWER_IS_BETTER = {PASSED: "below", FAILED: "not below"}
-NO_VALUE = "no trial has a value of {figure}"
-NO_SUCH_TASK = "no selected task has {figure}"
-NO_MEAN_YET = "the run has no mean {figure} of all trials"
-
-# --super-must-solve
-ALL_SOLVED = "the tasks of {file} are solved"
-TOO_RARELY_SOLVED = "of {file} too rarely solved: {tasks}"
-SOLVED_IN = "{task} in {solved} of {trials}"
-NOT_ALL_ENDED_OF = "not all trials have ended that {file} needs"
-
-# --super-baseline
-VERDICTS: Mapping[decision.Verdict, str] = {
+VERDICTS: Mapping[Verdict, str] = {
     "pass": "PASS",
     "cannot tell": "CANNOT TELL",
     "regressed": "REGRESSED",
 }
 """In this order, because the last line is read first."""
-OF_SET = "{verdict}  {set} {points} points ({low} to {high}), limit -{margin:g}"
-ANCHORED = "{line} (anchor {anchor})"
-MORE = "; about {epochs} needed"
-NO_COLLAPSE = "NO COLLAPSE  {set}: {tasks} can show no more (a pass needs about {needed})"
-HIDDEN = "; {verdict} if the trials with infrastructure errors are left out"
-TOO_FEW_EPOCHS = "TOO FEW EPOCHS  {set}: {drop} can be found, not one of {margin:g}; {needed} would be enough"
-TOO_FEW_TASKS = (
-    "TOO FEW TASKS  {set}: {drop} can be found, not one of {margin:g} by any number of epochs: "
-    "use more tasks, a baseline with more epochs, or a larger --super-max-regression"
-)
-NOTHING_COMPARED = "nothing can be compared"
-SIDE_WITH_ERRORS = "{errors} of {trials} trials of {name} are infrastructure errors, more than {limit:.3g} %"
-POOLED = "with {runs}, of the same subject"
-NOT_RUN = (
-    "{tasks} of {set} that the baseline never solved were not run: the verdict estimates that "
-    "{share:.1f} % of their trials would be solved, a pass holds even if none were, and the run's "
-    "figures are of the others alone"
-)
-SAME = "PASS  {set}: all {trials} got the baseline's answers throughout and ended as its trials did"
-LATER_LOOK = "look {look} at this subject, with {risk:.3g} % risk of a wrong verdict instead of {first:.3g} %"
-SUBJECTS = "subject {number} that this folder has compared with the baseline: each has a risk of its own"
-LUCK = "the baseline itself is uncertain by {errors} (standard error, already counted){age}"
+# So many earlier runs are named.
+MOST_RUNS = 3
 # From so many points on, tenths tell nothing.
 LARGE = 10
-STOPS = (
-    "trials end differently from the baseline's: {reasons}; before you trust the verdict, "
-    "look at some of them: pytest-super view {run}"
-)
-# What to do
-LOOK = "to see why: pytest-super why {run}, or pytest-super view {run}"
-GOES_ON = "CANNOT TELL does not fail the run: see --super-cannot-tell"
-RUN_ERRORS_AGAIN = (
-    "errors fail the run, unless --super-max-errors allows them; "
-    "to decide, run them again, if this agent is not their cause{doubt}: {command}"
-)
-MAY_BE_FAILURES = (
-    " (they are more frequent than the baseline's {errors} of {trials}, so failing trials may be among them)"
-)
-BASELINE_AGAIN = (
-    "to decide, run the errors of the baseline again (--super-resume={run} with its subject), "
-    "and write it anew (`pytest-super baseline update`)"
-)
-RUN_MORE = "to find out, run more epochs, which count together with these: {command}"
-RUN_MORE_ANEW = "to find out, run again with more epochs, which do not count together with these: {command}"
-UNDECIDABLE = (
-    "{set}: not even 100 more epochs would decide: use more tasks, or another --super-max-regression"
-)
+# How rarely errors are said to be more frequent than they were, if they are not.
+MORE_ERRORS = 0.05
 
-# The end of an adaptive run
-NOT_NEEDED = "not needed: the gates were decided after {epochs}"
-SAVED = "decided after {epochs}: {left} of {trials} were not needed{cost}"
-SAVED_COST = ", about ${cost:.4f}"
+
+def decided_lines(comparison: Comparison) -> Iterator[str]:
+    """A line for the verdict on each set, the worst last; or only why nothing is decided."""
+    if (side := comparison.too_many_errors) is not None:
+        yield (
+            f"{VERDICTS['cannot tell']}  {sum(side.errors.values())} of {side.trials} trials of {side.name} "
+            f"are infrastructure errors, more than {100 * MAX_ERRORS:.3g} %"
+        )
+        return
+    for word in VERDICTS:
+        yield from (of_set(one, comparison.margin) for one in comparison.sets if one.verdict == word)
 
 
 def of_set(one: SetComparison, margin: float) -> str:
     if one.is_same:
-        trials = sum(len(task.candidate.values) for task in one.ran)
-        return SAME.format(set=one.set, trials=counted(trials, "trial"))
+        trials = counted(sum(len(task.candidate.values) for task in one.ran), "trial")
+        return (
+            f"PASS  {one.set}: all {trials} got the baseline's answers throughout and ended as its trials did"
+        )
     if one.difference.is_small and one.verdict == "cannot tell":
         # Twenty tasks often rule out a drop of ten points.
         needed = ceil(20 * (0.1 / margin) ** 2)
-        return NO_COLLAPSE.format(set=one.set, tasks=counted(len(one.tasks), "task"), needed=needed)
+        tasks = counted(len(one.tasks), "task")
+        return f"NO COLLAPSE  {one.set}: {tasks} can show no more (a pass needs about {needed})"
     low, high = map(points_of, one.difference.bounds(one.level))
-    words, points = VERDICTS[one.verdict], points_of(one.difference.value)
-    line = OF_SET.format(verdict=words, set=one.set, points=points, low=low, high=high, margin=100 * margin)
+    points = points_of(one.difference.value)
+    line = f"{VERDICTS[one.verdict]}  {one.set} {points} points ({low} to {high}), limit -{100 * margin:g}"
     if one.hidden is not None:
-        line += HIDDEN.format(verdict=VERDICTS[one.hidden])
+        line += f"; {VERDICTS[one.hidden]} if the trials with infrastructure errors are left out"
     elif one.further:
-        line += MORE.format(epochs=counted(one.further, "more epoch"))
+        line += f"; about {counted(one.further, 'more epoch')} needed"
     return line
 
 
@@ -128,33 +70,20 @@ def points_of(difference: float) -> str:
     return f"{points:+.0f}" if abs(points) >= LARGE else f"{points:+.1f}"
 
 
-def why_undecided(comparison: Comparison) -> str:
-    """Why a comparison decides nothing, whatever its sets say; "" if it decides."""
-    side = comparison.too_many_errors
-    if side is None:
-        return ""
-    return SIDE_WITH_ERRORS.format(
-        errors=sum(side.errors.values()), trials=side.trials, name=side.name, limit=100 * MAX_ERRORS
-    )
+def compared_lines(comparison: Comparison) -> Iterator[str]:
+    """The verdict on each set, and the notes on it."""
+    yield from decided_lines(comparison)
+    yield from note_lines(comparison)
 
 
-def decided_lines(comparison: Comparison) -> Iterator[str]:
-    """A line for the verdict on each set, the worst last; or only why nothing is decided."""
-    if why := why_undecided(comparison):
-        yield f"{VERDICTS['cannot tell']}  {why}"
+def note_lines(comparison: Comparison) -> Iterator[str]:
+    """What the verdict is based on, what else can be its cause, and what to do."""
+    if comparison.too_many_errors is not None:
+        yield errors_again(comparison, comparison.too_many_errors)
         return
-    for words in VERDICTS:
-        yield from (of_set(one, comparison.margin) for one in comparison.sets if one.verdict == words)
-
-
-def doubt_lines(comparison: Comparison) -> Iterator[str]:
-    """What beside the candidate can be the cause of a verdict, if there is one."""
-    errors = ", ".join(f"{100 * one.baseline_error:.1f} points in {one.set}" for one in comparison.sets)
-    age = comparison.baseline_age
-    yield LUCK.format(errors=errors, age="" if age is None else f", and {counted(age, 'day')} old")
-    if changed := changed_stops(comparison):
-        reasons = (f"{reason} {100 * old:.0f} % -> {100 * new:.0f} %" for reason, old, new in changed)
-        yield STOPS.format(reasons=", ".join(reasons), run=comparison.candidate.run)
+    yield from based_on(comparison)
+    yield from doubt_lines(comparison)
+    yield from next_lines(comparison)
 
 
 def based_on(comparison: Comparison) -> Iterator[str]:
@@ -162,13 +91,113 @@ def based_on(comparison: Comparison) -> Iterator[str]:
     side = comparison.candidate
     for one in comparison.sets:
         if absent := one.not_run:
-            tasks, share = counted(len(absent), "task"), 100 * absent[0].candidate.values[0]
-            yield NOT_RUN.format(tasks=tasks, set=one.set, share=share)
+            share = 100 * absent[0].candidate.values[0]
+            yield (
+                f"{counted(len(absent), 'task')} of {one.set} that the baseline never solved were not run: "
+                f"the verdict estimates that {share:.1f} % of their trials would be solved, a pass holds "
+                "even if none were, and the run's figures are of the others alone"
+            )
     if side.pooled:
         runs = [f"{counted(number, 'trial')} of run {run}" for run, number in side.pooled.items()]
-        yield POOLED.format(runs=named(runs, MOST_RUNS))
+        yield f"with {named(runs, MOST_RUNS)}, of the same subject"
     if side.looks:
         first, now = (100 * risk for risk in comparison.risks)
-        yield LATER_LOOK.format(look=side.looks + 1, risk=now, first=first)
+        look = f"look {side.looks + 1} at this subject"
+        yield f"{look}, with {now:.3g} % risk of a wrong verdict instead of {first:.3g} %"
     if side.subjects:
-        yield SUBJECTS.format(number=side.subjects + 1)
+        subject = f"subject {side.subjects + 1}"
+        yield f"{subject} that this folder has compared with the baseline: each has a risk of its own"
+
+
+def doubt_lines(comparison: Comparison) -> Iterator[str]:
+    """What beside the candidate can be the cause of a verdict, if there is one."""
+    errors = ", ".join(f"{100 * one.baseline_error:.1f} points in {one.set}" for one in comparison.sets)
+    age = "" if (days := comparison.baseline_age) is None else f", and {counted(days, 'day')} old"
+    yield f"the baseline itself is uncertain by {errors} (standard error, already counted){age}"
+    before = summed(task.baseline.stops for task in comparison.ran)
+    after = summed(task.candidate.stops for task in comparison.ran)
+    if changed := list(changed_shares(before, after)):
+        reasons = ", ".join(
+            f"{reason} {100 * old:.0f} % -> {100 * new:.0f} %" for reason, old, new in changed
+        )
+        yield (
+            f"trials end differently from the baseline's: {reasons}; before you trust the verdict, "
+            f"look at some of them: pytest-super view {comparison.candidate.run}"
+        )
+
+
+def changed_shares(before: Counter[str], after: Counter[str]) -> Iterator[tuple[str, float, float]]:
+    """Find shares that differ by 5 points or more, and by more than chance does in 99 % of comparisons."""
+    sizes = before.total(), after.total()
+    for reason in sorted(before | after) if all(sizes) else ():
+        shares = before[reason] / sizes[0], after[reason] / sizes[1]
+        whole = (before[reason] + after[reason]) / sum(sizes)
+        deviation = sqrt(whole * (1 - whole) * (1 / sizes[0] + 1 / sizes[1]))
+        if abs(shares[1] - shares[0]) >= max(0.05, 2.58 * deviation):
+            yield reason, *shares
+
+
+def next_lines(comparison: Comparison) -> Iterator[str]:
+    """What to do about each set that is worse or has no verdict."""
+    candidate, sets = comparison.candidate, comparison.sets
+    if any(one.verdict != "cannot tell" and one.difference.bounds(one.level)[1] < 0 for one in sets):
+        yield f"to see why: pytest-super why {candidate.run}, or pytest-super view {candidate.run}"
+    if any(one.hidden is not None for one in sets):
+        yield errors_again(comparison, candidate if candidate.errors else comparison.baseline)
+    further = [(one.set, one.further) for one in sets if one.further is not None]
+    for name, epochs in further:
+        if not epochs:
+            yield (
+                f"{name}: more epochs would hardly decide: use more tasks, or another --super-max-regression"
+            )
+    if epochs := max((epochs for _, epochs in further), default=0):
+        # Trials with recorded answers do not count again: further ones share the luck of their record.
+        is_anew = bool(candidate.answers)
+        again, count = ("run again with", "do not count") if is_anew else ("run", "count")
+        # At least one look before the last.
+        most = max(epochs + is_anew * candidate.epochs, LEAST_EPOCHS + 1)
+        command = command_with(f"--super-epochs={Epochs(LEAST_EPOCHS, most)}", candidate.arguments)
+        yield f"to find out, {again} more epochs, which {count} together with these: {command}"
+
+
+def errors_again(comparison: Comparison, side: Side) -> str:
+    before = comparison.baseline
+    if side is before:
+        return (
+            f"to decide, run the errors of the baseline again (--super-resume={side.run} with its subject), "
+            "and write it anew (`pytest-super baseline update`)"
+        )
+    old, new = sum(before.errors.values()), sum(side.errors.values())
+    doubt = ""
+    if chance_of_more_errors(new, side.trials, old, before.trials) < MORE_ERRORS:
+        doubt = (
+            f" (they are more frequent than the baseline's {old} of {before.trials}, "
+            "so failing trials may be among them)"
+        )
+    return (
+        "errors fail the run, unless --super-max-errors allows them; to decide, run them again, if this "
+        f"agent is not their cause{doubt}: {command_with(f'--super-resume={side.run}', side.arguments)}"
+    )
+
+
+def command_with(option: str, arguments: Sequence[str]) -> str:
+    """The command line with another value of an option; without a command line only the option.
+
+    It resumes an earlier run only if that is the option.
+    """
+    if not arguments:
+        return option
+    kept = without(arguments, {option.partition("=")[0], "--super-resume"})
+    # In front, because paths can follow after `--`.
+    return shlex.join(["pytest", option, *kept])
+
+
+def without(arguments: Sequence[str], names: Collection[str]) -> Iterator[str]:
+    """The arguments without these options and their values."""
+    rest = iter(arguments)
+    for one in rest:
+        name, equals, _ = one.partition("=")
+        if name not in names:
+            yield one
+        elif not equals:
+            next(rest, None)

@@ -8,9 +8,8 @@ from statistics import fmean
 from typing import TYPE_CHECKING, Any
 
 from pytest_super.gate.comparison.comparison import ComparedTask, Comparison, SetComparison
-from pytest_super.gate.comparison.endings import causes
-from pytest_super.gate.comparison.side import Side, TaskTrials
-from pytest_super.gate.next_steps import compared_lines, note_lines
+from pytest_super.gate.comparison.side import Side, TaskTrials, summed
+from pytest_super.gate.wording import compared_lines, note_lines
 from pytest_super.report.table import WIDTH, table_lines
 from pytest_super.words import counted, dollars, named, one_line, printable_line
 
@@ -46,6 +45,18 @@ def comparison_lines(comparison: Comparison) -> Iterator[str]:
     for reason, ids in comparison.left_out.items():
         yield one_line(f"left out, {reason}: {named(ids, MOST_NAMED)}")
     yield from map(printable_line, note_lines(comparison))
+
+
+def causes(comparison: Comparison) -> list[tuple[str, float, float]]:
+    """The causes of misses, the most frequent first; none if those of a side are not known."""
+    sides = [one.baseline for one in comparison.ran], [one.candidate for one in comparison.ran]
+    before, after = counts = [summed(task.causes for task in side) for side in sides]
+    misses = [sum(value < 1 for task in side for value in task.values) for side in sides]
+    if any(known.total() < number for number, known in zip(misses, counts, strict=True)):
+        return []
+    old, new = (sum(len(task.values) for task in side) for side in sides)
+    shares = [(cause, before[cause] / old, after[cause] / new) for cause in before | after]
+    return sorted(shares, key=lambda one: (-max(one[1:]), one[0]))
 
 
 def side_lines(side: Side) -> Iterator[str]:

@@ -1,14 +1,17 @@
-"""What several trials of each task say together: pass@k, and the one that is chosen without the gold."""
+"""What several trials of each task say together: pass@k, and the one that is chosen without the gold.
+
+With values that are 1 (solved) or 0, the best of k is pass@k (Chen et al. 2021, arXiv 2107.03374), and the
+worst of k is pass^k (Yao et al. 2024, arXiv 2406.12045). Both are unbiased: means over all choices of k.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from math import isclose
+from math import comb, fsum, isclose
 from statistics import fmean
 from typing import TYPE_CHECKING, NamedTuple
 
-from pytest_super.gate.statistics.averages import weighted_mean
-from pytest_super.gate.statistics.repeats import best_of, worst_of
+from pytest_super.gate.figures import weighted_mean
 from pytest_super.store.results import TrialResult
 from pytest_super.words import counted
 
@@ -49,6 +52,21 @@ def pass_at_k(tasks: Sequence[Sequence[TrialResult]], k: int) -> PassAt | None:
     best = weighted_mean((best_of(solved, k), weight) for solved, weight in found)
     worst = weighted_mean((worst_of(solved, k), weight) for solved, weight in found)
     return None if best is None or worst is None else PassAt(k, best, worst, len(tasks))
+
+
+def best_of(values: Sequence[float], k: int) -> float:
+    """The expected largest of k values; k is at most their number."""
+    return 0.0 - worst_of([-value for value in values], k)
+
+
+def worst_of(values: Sequence[float], k: int) -> float:
+    """The expected smallest of k values; k is at most their number."""
+    ascending = sorted(values)
+    count = len(ascending)
+    # Of the choices in which a value is the smallest, the others are among those after it.
+    return fsum(value * comb(count - place, k - 1) for place, value in enumerate(ascending, 1)) / comb(
+        count, k
+    )
 
 
 def by_task(results: Iterable[TrialResult]) -> list[list[TrialResult]]:

@@ -9,8 +9,9 @@ from math import inf
 from pathlib import PurePath
 from typing import TYPE_CHECKING
 
+from pytest_super.gate import CANNOT_TELL, FAILED, GATE, INVALID, OPEN, PASSED
 from pytest_super.gate.figures import mean_with_errors, without_interrupted
-from pytest_super.gate.wording import CANNOT_TELL, FAILED, GATE, INVALID, OPEN, PASSED, VERDICTS
+from pytest_super.gate.wording import VERDICTS
 from pytest_super.metrics import Metric
 from pytest_super.metrics.accuracy import ACCURACY
 from pytest_super.metrics.cause import Cause

@@ -102,5 +102,5 @@ def comparison_of(verdict: RunVerdict) -> Iterator[str]:
         from pytest_super.report.comparison import comparison_lines
 
         yield from comparison_lines(verdict.comparison)
-    elif verdict.why_not_compared:
-        yield verdict.why_not_compared
+    elif verdict.baseline.why_not_compared:
+        yield verdict.baseline.why_not_compared

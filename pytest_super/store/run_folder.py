@@ -137,6 +137,15 @@ def last_results(run: Path) -> list[TrialResult]:
     return last_reruns([*listed, *map(checked_result, unlisted(run, listed))])
 
 
+def trials_by_task(name: str, results: Iterable[TrialResult]) -> dict[str, list[TrialResult]]:
+    """The valid trials of the run `name` by task, in the order of the runs that ran them and their epochs."""
+    by_task: dict[str, list[TrialResult]] = {}
+    for one in sorted(results, key=lambda one: (one.resumed_from or name, one.epoch)):
+        if not one.is_error and not one.is_interrupted and one.headline_value is not None:
+            by_task.setdefault(one.id, []).append(one)
+    return by_task
+
+
 def used_in_steps(folder: Path) -> dict[str, Any]:
     """What the agent used by the trial's trajectory, as fields of a result."""
     own = [step for step in read_trajectory(folder / "trajectory.jsonl") if step.origin == "agent"]

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-import pytest_super.gate.statistics.mean  # noqa: F401
+import pytest_super.report.page.interval  # noqa: F401
 
 # Here, because pytester removes modules that a test imports, and numpy refuses to be imported again.
 from pytest_super.store.trajectory import step_to_data

@@ -14,14 +14,20 @@ import pytest
 
 from pytest_super.errors import SuperError
 from pytest_super.gate import Selected
-from pytest_super.gate.comparison.baseline import read_baseline, read_side, write_baseline
+from pytest_super.gate.comparison.baseline import (
+    read_baseline,
+    read_side,
+    why_renew,
+    with_run,
+    write_baseline,
+)
 from pytest_super.gate.comparison.comparison import compare
 from pytest_super.gate.comparison.earlier import EarlierRuns
-from pytest_super.gate.comparison.over_time import why_renew, with_run
-from pytest_super.gate.comparison.rule import by_look, holm_levels
 from pytest_super.gate.comparison.side import Side, TaskTrials, side_of, side_of_run
 from pytest_super.gate.plan import RunPlan, plan_of
-from pytest_super.gate.statistics.bounds import Difference, Variance
+from pytest_super.gate.statistics.decision import by_look, holm_levels
+from pytest_super.gate.statistics.difference import Difference
+from pytest_super.gate.statistics.variance import Variance
 from pytest_super.gate.wording import decided_lines
 from pytest_super.option_types import Epochs
 from pytest_super.report.comparison import comparison_lines, plan_lines
@@ -216,12 +222,13 @@ def test_an_unchanged_run_passes_where_there_are_enough_trials_and_else_nobody_c
     assert found.verdict == "cannot tell"
     [verdict] = decided_lines(found)
     assert fnmatch(
-        verdict, "CANNOT TELL  expert +0.0 points (-?? to +??), limit -20; about * more epochs needed"
+        verdict, "CANNOT TELL  expert +0.0 points (-?? to +??), limit -20; about 5 more epochs needed"
     )
     assert list(comparison_lines(found))[-2:] == [
         "the baseline itself is uncertain by 5.0 points in expert (standard error, already counted)",
-        "to find out, run more epochs, which count together with these: --super-epochs=2-10",
+        "to find out, run more epochs, which count together with these: --super-epochs=2-5",
     ]
+    assert compare(side("old", old), side("new", many([1, 0] * 4, tasks=11)), 0.2).verdict == "pass"
 
 
 def test_a_run_with_many_errors_decides_nothing() -> None:
@@ -482,10 +489,10 @@ def test_runs_with_recorded_answers_are_told_to_run_again_with_more_epochs() -> 
     def advice(candidate: Side) -> str:
         return list(comparison_lines(compare(old, candidate, 0.2)))[-1]
 
-    assert advice(new).endswith("run more epochs, which count together with these: --super-epochs=2-10")
+    assert advice(new).endswith("run more epochs, which count together with these: --super-epochs=2-5")
     told = advice(replace(new, answers="another"))
     assert told == (
-        "to find out, run again with more epochs, which do not count together with these: --super-epochs=2-12"
+        "to find out, run again with more epochs, which do not count together with these: --super-epochs=2-7"
     )
 
 

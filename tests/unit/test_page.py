@@ -15,7 +15,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pytest_super.gate.statistics.mean import TaskMean, general_mean
 from pytest_super.model.protocols.canonical import parts_of
 from pytest_super.model.protocols.common import COMMON
 from pytest_super.model.recorded import RecordedTrial
@@ -23,6 +22,7 @@ from pytest_super.report.notebook import write_notebook
 from pytest_super.report.page.charts import axis
 from pytest_super.report.page.conversation import conversation_of
 from pytest_super.report.page.figures import figures_of
+from pytest_super.report.page.interval import TaskMean, general_mean
 from pytest_super.report.page.pair import pair_of
 from pytest_super.report.page.render import (
     MOST_OF_TRIAL,

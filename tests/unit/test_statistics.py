@@ -15,19 +15,16 @@ from pytest_super.gate.statistics.decision import (
     CANNOT_TELL,
     PASS,
     REGRESSED,
-    epochs_to_decide,
-    epochs_to_detect,
-    plan,
     verdict,
 )
 from pytest_super.gate.statistics.difference import difference
-from pytest_super.gate.statistics.epochs import schedule
 from pytest_super.gate.statistics.exact import chance_of_drop
 from pytest_super.gate.statistics.looks import confidences
-from pytest_super.gate.statistics.mean import TaskMean, general_mean, jeffreys
-from pytest_super.gate.statistics.repeats import best_of, worst_of
+from pytest_super.gate.statistics.planning import epochs_to_detect, power, schedule
 from pytest_super.gate.statistics.samples import Pair
 from pytest_super.gate.statistics.variance import PRIOR_VARIANCE, between_tasks, trace_of_square
+from pytest_super.report.page.interval import TaskMean, general_mean, jeffreys
+from pytest_super.report.repeats import best_of, worst_of
 
 values = st.lists(st.sampled_from([0.0, 0.25, 0.5, 1.0]), min_size=1, max_size=6)
 pairs = st.lists(
@@ -226,25 +223,14 @@ def test_intervals_of_rates_have_the_rate(solved: int, missed: int) -> None:
 # Decisions and plans
 
 
-def test_the_number_of_further_epochs_decides() -> None:
-    found = many(baseline=[0.0, 1.0] * 5, candidate=[0.0, 1.0], tasks=45)
-    assert verdict(difference(found), 0.10) == CANNOT_TELL
-    more = epochs_to_decide(found, 0.10)
-    assert more is not None
-    longer = many(baseline=[0.0, 1.0] * 5, candidate=[0.0, 1.0] * (1 + (more + 1) // 2), tasks=45)
-    assert verdict(difference(longer), 0.10) == PASS
-    # Some margins cannot be decided with a baseline.
-    assert epochs_to_decide(many(baseline=[0.0, 1.0], candidate=[0.0, 1.0], tasks=6), 0.02) is None
-
-
 def test_a_plan_tells_what_will_be_found() -> None:
     # The published simulation: 45 tasks, 10 epochs before and 3 now find 10 points in 90 % of runs.
     noisy = [[0.0, 1.0] * 5 if n % 2 else [float(n % 4 == 0)] * 10 for n in range(45)]
-    found = plan(noisy, [1.0] * 45, epochs=[3] * 45, margin=0.05)
+    found = power(noisy, [1.0] * 45, epochs=[3] * 45, margin=0.05)
     assert found.detectable is not None
     assert 0.08 < found.detectable < 0.11
     assert 0.35 < found.passes_unchanged < 0.45
-    longer = plan(noisy, [1.0] * 45, epochs=[10] * 45, margin=0.05)
+    longer = power(noisy, [1.0] * 45, epochs=[10] * 45, margin=0.05)
     assert longer.detectable is not None
     assert longer.detectable < found.detectable
 
@@ -252,21 +238,21 @@ def test_a_plan_tells_what_will_be_found() -> None:
 def test_a_plan_knows_that_pass_goes_first() -> None:
     # A drop of 4 points would be shown for sure, if it were not excluded for sure that it is one of 10.
     calm = [[1.0] * 10 if n % 3 else [1.0] * 9 + [0.0] for n in range(152)]
-    found = plan(calm, [1.0] * 152, epochs=[10] * 152, margin=0.10)
+    found = power(calm, [1.0] * 152, epochs=[10] * 152, margin=0.10)
     assert found.detectable is not None
     assert found.detectable > 0.09
-    strict = plan(calm, [1.0] * 152, epochs=[10] * 152, margin=0.02)
+    strict = power(calm, [1.0] * 152, epochs=[10] * 152, margin=0.02)
     assert strict.detectable is not None
     assert strict.detectable < 0.04
 
 
 def test_a_drop_that_cannot_be_found_needs_so_many_epochs() -> None:
     noisy = [[0.0, 1.0] * 20] * 45
-    assert not plan(noisy, [1.0] * 45, epochs=[2] * 45, margin=0.1).can_find(0.1)
+    assert not power(noisy, [1.0] * 45, epochs=[2] * 45, margin=0.1).can_find(0.1)
     needed = epochs_to_detect(noisy, [1.0] * 45, margin=0.1)
     assert needed is not None
-    assert plan(noisy, [1.0] * 45, epochs=[needed] * 45, margin=0.1).can_find(0.1)
-    assert not plan(noisy, [1.0] * 45, epochs=[needed - 1] * 45, margin=0.1).can_find(0.1)
+    assert power(noisy, [1.0] * 45, epochs=[needed] * 45, margin=0.1).can_find(0.1)
+    assert not power(noisy, [1.0] * 45, epochs=[needed - 1] * 45, margin=0.1).can_find(0.1)
     assert epochs_to_detect([[0.0] * 3] * 12, [1.0] * 12, margin=0.1) is None
 
 

@@ -180,9 +180,9 @@ BUDGET = {
     ".": (940, 1555),
     "agents": (1439, 2454),
     "authoring": (4523, 7245),
-    "commands": (1084, 1770),
+    "commands": (1084, 1768),
     "functions": (1251, 2013),
-    "gate": (1835, 3319),
+    "gate": (1627, 2873),
     "grading": (592, 997),
     "integrity": (307, 558),
     "kernel": (5751, 9656),
@@ -190,16 +190,16 @@ BUDGET = {
     "model": (3871, 6341),
     "platform": (310, 535),
     "programs": (1171, 1867),
-    "report": (2452, 3977),
-    "session": (2746, 4799),
+    "report": (2507, 4084),
+    "session": (2745, 4796),
     "snapshots": (269, 507),
     "sources": (502, 849),
-    "store": (968, 1741),
+    "store": (1008, 1816),
     "tasks": (1555, 2521),
     "trial": (1210, 2022),
 }
 # What the table may add up to, the lines of tests, and the words of README.md and docs.
-MOST = {"code": 34_308, "lines": 57_454, "tests": 45_849, "words": 38_710}
+MOST = {"code": 34_194, "lines": 57_185, "tests": 45_842, "words": 38_710}
 
 
 def code_lines(text: str) -> int:

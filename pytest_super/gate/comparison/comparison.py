@@ -2,20 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from datetime import date
 from statistics import fmean
 
 from pytest_super.errors import SuperError
-from pytest_super.gate.comparison.errors import with_errors
-from pytest_super.gate.comparison.matching import why_left_out
+from pytest_super.gate.comparison.matching import only_errors, why_left_out
 from pytest_super.gate.comparison.never_solved import with_stand_ins
-from pytest_super.gate.comparison.over_time import age_of
-from pytest_super.gate.comparison.rule import Confidence, Rule, by_look, overall, risk_of
 from pytest_super.gate.comparison.side import Side, TaskTrials
-from pytest_super.gate.statistics.bounds import Difference
-from pytest_super.gate.statistics.decision import CANNOT_TELL, PASS, Verdict, epochs_to_decide
+from pytest_super.gate.statistics.decision import (
+    CANNOT_TELL,
+    PASS,
+    Confidence,
+    Rule,
+    Verdict,
+    by_look,
+    overall,
+    risk_of,
+)
+from pytest_super.gate.statistics.difference import Difference, difference
+from pytest_super.gate.statistics.planning import epochs_to_detect
 from pytest_super.gate.statistics.samples import Pair
 from pytest_super.gate.statistics.variance import standard_error
 
@@ -65,7 +72,7 @@ class SetComparison:
     """The confidence of each bound of its interval."""
     verdict: Verdict
     further: int | None = None
-    """The further epochs that would decide if the means stayed as they are; 0 if no number up to 100 would.
+    """The further epochs after which a drop of the margin is detectable; 0 if it is, or if 100 do not help.
 
     None if the verdict is one, or is one without the errors, or if there are too few tasks and epochs.
     """
@@ -122,7 +129,7 @@ class Comparison:
     def baseline_age(self) -> int | None:
         """How many days its newest trial is older than that of the candidate; None if that is not known."""
         newest = max(self.candidate.runs.values(), default="")
-        return age_of(self.baseline, date.fromisoformat(newest)) if newest else None
+        return self.baseline.age(date.fromisoformat(newest)) if newest else None
 
     @property
     def ran(self) -> list[ComparedTask]:
@@ -146,25 +153,11 @@ def compare(
     candidate = with_stand_ins(baseline, candidate)
     left_out = dict(why_left_out(baseline, candidate))
     excluded = {id for ids in left_out.values() for id in ids}
-    # A trial that was an error, also one of a task that is left out for it, is not the baseline's.
-    is_coupled = candidate.answers == baseline.run and not candidate.errors
-    tasks = [
-        ComparedTask(
-            id=id,
-            baseline=baseline.tasks[id],
-            candidate=task,
-            is_run=id not in candidate.not_run,
-            is_same=is_coupled and is_replay(baseline.tasks[id], task),
-        )
-        for id, task in candidate.tasks.items()
-        if id not in excluded
-    ]
-    if not tasks:
+    if not (ids := [id for id in candidate.tasks if id not in excluded]):
         why = "; ".join(f"{reason}: {', '.join(ids[:5])}" for reason, ids in left_out.items())
         raise SuperError(f"{baseline.name} and {candidate.name} have no task that can be compared: {why}")
-    look = candidate.looks + 1
-    rule = Rule(margin=margin, confidence=confidence or by_look(look), sides=sides)
-    sets = compared_sets(baseline, candidate, tasks, rule, by_look(look + 1))
+    rule = Rule(margin=margin, confidence=confidence or by_look(candidate.looks + 1), sides=sides)
+    sets = compared_sets(baseline, candidate, ids, rule)
     invalid = next((side for side in (baseline, candidate) if side.has_too_many_errors), None)
     return Comparison(
         baseline=baseline,
@@ -177,6 +170,61 @@ def compare(
     )
 
 
+def compared_sets(baseline: Side, candidate: Side, ids: Sequence[str], rule: Rule) -> list[SetComparison]:
+    tasks = by_set(baseline, candidate, ids)
+    found = differences_of(tasks)
+    extremes = [rule.verdicts(differences_of(filled)) for filled in with_errors(baseline, candidate, ids)]
+    compared = []
+    for name, decided in rule.verdicts(found).items():
+        is_same = all(one.is_same or not one.is_run for one in tasks[name])
+        is_hidden = not is_same and decided != CANNOT_TELL and any(one[name] != decided for one in extremes)
+        decided = PASS if is_same else decided
+        compared.append(
+            SetComparison(
+                set=name,
+                tasks=tasks[name],
+                difference=found[name],
+                level=rule.confidence(name, 1),
+                verdict=CANNOT_TELL if is_hidden else decided,
+                further=further_epochs(tasks[name], rule.margin)
+                if decided == CANNOT_TELL and not found[name].is_small
+                else None,
+                hidden=decided if is_hidden else None,
+            )
+        )
+    return compared
+
+
+def further_epochs(tasks: Sequence[ComparedTask], margin: float) -> int:
+    """By the noise of the baseline alone, as before a run."""
+    values, weights = [one.baseline.values for one in tasks], [one.baseline.weight for one in tasks]
+    needed = epochs_to_detect(values, weights, margin=margin) or 0
+    return max(needed - max(len(one.candidate.values) for one in tasks), 0)
+
+
+def by_set(baseline: Side, candidate: Side, ids: Iterable[str]) -> dict[str, list[ComparedTask]]:
+    """Map the baseline's sets to the tasks with these ids."""
+    # A trial that was an error, also one of a task that is left out for it, is not the baseline's.
+    is_coupled = candidate.answers == baseline.run and not candidate.errors
+    sets: dict[str, list[ComparedTask]] = {
+        name: [] for name in sorted({baseline.tasks[id].set for id in ids})
+    }
+    for id in ids:
+        old, new = baseline.tasks[id], candidate.tasks[id]
+        is_run, is_same = id not in candidate.not_run, is_coupled and is_replay(old, new)
+        task = ComparedTask(id=id, baseline=old, candidate=new, is_run=is_run, is_same=is_same)
+        sets[old.set].append(task)
+    return sets
+
+
+def pairs_of(tasks: Iterable[ComparedTask]) -> list[Pair]:
+    return [one.pair for one in tasks]
+
+
+def differences_of(sets: Mapping[str, Iterable[ComparedTask]]) -> dict[str, Difference]:
+    return {name: difference(pairs_of(tasks)) for name, tasks in sets.items()}
+
+
 def is_replay(old: TaskTrials, new: TaskTrials) -> bool:
     """Whether the trials of a task got the recorded answers of others throughout, and ended as they did."""
     # The values of a baseline are numbered as its answers are.
@@ -184,35 +232,28 @@ def is_replay(old: TaskTrials, new: TaskTrials) -> bool:
     return len(new.replayed) == len(new.values) and new.replayed.items() <= before.items()
 
 
-def compared_sets(
-    baseline: Side, candidate: Side, tasks: Sequence[ComparedTask], rule: Rule, next_look: Confidence
-) -> list[SetComparison]:
-    names = sorted({one.baseline.set for one in tasks})
-    own = {name: [one for one in tasks if one.baseline.set == name] for name in names}
-    pairs = {name: [one.pair for one in of_set] for name, of_set in own.items()}
-    found = rule.differences(pairs)
-    valid = rule.verdicts(found)
-    extremes = [
-        rule.verdicts(rule.differences({name: filled[name] for name in own}))
-        for filled in with_errors(baseline, candidate, [one.id for one in tasks])
-    ]
-    compared = []
-    for name, decided in valid.items():
-        is_same = all(one.is_same or not one.is_run for one in own[name])
-        is_hidden = not is_same and decided != CANNOT_TELL and any(one[name] != decided for one in extremes)
-        decided = PASS if is_same else decided
-        compared.append(
-            SetComparison(
-                set=name,
-                tasks=own[name],
-                difference=found[name],
-                level=rule.confidence(name, 1),
-                verdict=CANNOT_TELL if is_hidden else decided,
-                # With the strictest level of several sets.
-                further=epochs_to_decide(pairs[name], rule.margin, next_look(name, len(own))) or 0
-                if decided == CANNOT_TELL and not found[name].is_small
-                else None,
-                hidden=decided if is_hidden else None,
-            )
-        )
-    return compared
+def with_errors(
+    baseline: Side, candidate: Side, compared: Sequence[str]
+) -> Iterator[dict[str, list[ComparedTask]]]:
+    """The tasks by set, if the errors had been worst, and best, for the candidate: nothing without errors.
+
+    A verdict must hold whatever they would have shown: they can have hit only trials that would have failed.
+    `compared` are the ids of the tasks of which both sides have valid trials.
+    """
+    ids = [*compared, *only_errors(baseline, candidate), *only_errors(candidate, baseline)]
+    if {*candidate.errors, *baseline.errors} & {*ids}:
+        for value in (0.0, 1.0):
+            sides = filled(baseline, candidate, 1 - value), filled(candidate, baseline, value)
+            yield by_set(*sides, ids)
+
+
+def filled(side: Side, other: Side, value: float) -> Side:
+    """The side, if each of its errors had been a trial with this value."""
+    tasks = dict(side.tasks)
+    for id, number in side.errors.items():
+        if (own := side.tasks.get(id)) is not None:
+            values = [*own.values, *[value] * number]
+            tasks[id] = replace(own, values=values, of_runs=[*own.by_run, number])
+        elif id in other.tasks:
+            tasks[id] = replace(other.tasks[id], values=[value] * number, of_runs=[])
+    return replace(side, tasks=tasks)

@@ -13,7 +13,7 @@ from pytest_super.gate.statistics.errors import decide_nothing
 from pytest_super.metrics.leaves import is_number
 from pytest_super.store.json_lines import UNREADABLE, damage, read_json
 from pytest_super.store.results import TrialResult
-from pytest_super.store.run_folder import last_results
+from pytest_super.store.run_folder import last_results, trials_by_task
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -103,6 +103,11 @@ class Side:
         """Whether it decides nothing, whatever its valid trials say."""
         return decide_nothing(sum(self.errors.values()), self.trials)
 
+    def age(self, today: date) -> int | None:
+        """How many days ago the newest trial ran; None if that is not known."""
+        known = [one for one in self.runs.values() if one]
+        return max((today - date.fromisoformat(max(known))).days, 0) if known else None
+
     @property
     def epochs(self) -> int:
         return max((len(task.values) for task in self.tasks.values()), default=0)
@@ -148,15 +153,6 @@ def side_of(name: str, subject: dict[str, Any], results: Iterable[TrialResult]) 
         runs=runs,
         mixed=mixed,
     )
-
-
-def trials_by_task(name: str, results: Iterable[TrialResult]) -> dict[str, list[TrialResult]]:
-    """The valid trials of the run `name` by task, in the order of the runs that ran them and their epochs."""
-    by_task: dict[str, list[TrialResult]] = {}
-    for one in sorted(results, key=lambda one: (one.resumed_from or name, one.epoch)):
-        if not one.is_error and not one.is_interrupted and one.headline_value is not None:
-            by_task.setdefault(one.id, []).append(one)
-    return by_task
 
 
 def runs_of(name: str, results: Iterable[TrialResult]) -> dict[str, str]:

@@ -7,19 +7,102 @@ bounds are right.
 """
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from math import inf
 
-from pytest_super.gate.statistics.bounds import FEW_TASKS, LEAST_EPOCHS, Difference
+import numpy
+
+from pytest_super.gate.statistics.errors import ROUNDING
 from pytest_super.gate.statistics.exact import chance_of_drop
 from pytest_super.gate.statistics.samples import Numbers, Pair, Sample, dot, samples_of, shares_of
-from pytest_super.gate.statistics.variance import loss_of, variance_of
+from pytest_super.gate.statistics.variance import LEVEL, Variance, quantile_of, variance_of
+
+# With fewer tasks than these (weights counted) and fewer epochs than these in a run, bounds decide nothing:
+# one noisy task would be called worse, or no worse, by chance in 7 % of runs.
+LEAST_TASKS, LEAST_EPOCHS = 4, 4
+# Of fewer tasks than these, the differences tell little about the noise.
+FEW_TASKS = 8
+
+
+@dataclass(frozen=True, kw_only=True)
+class Loss:
+    """The noise of a run that fails each success of a better one with the same chance."""
+
+    mean: float
+    """Of the better run."""
+    noise: float
+    """The variance of the worse run's mean is this, times the chance, times its complement."""
+
+    def variance(self, loss: float) -> float:
+        """The variance of the worse run's mean, if it is lower by `loss`."""
+        chance = min(loss / self.mean, 1.0) if self.mean else 1.0
+        return self.noise * chance * (1 - chance)
+
+    def largest(self, gap: float, quantile: float) -> float:
+        """The largest loss that this noise can make look like a gain of `gap`; minus infinity if none can.
+
+        It solves (gap + loss)² = quantile² · variance: the bound of a score test, which is Wilson's for
+        a better run that never fails (Wilson 1927, doi 10.2307/2276774).
+        """
+        mean = numpy.maximum(self.mean, 1e-12)
+        part = quantile**2 * self.noise / mean
+        middle, outer = part - 2 * gap, 1 + part / mean
+        below_root = middle**2 - 4 * outer * gap**2
+        found = (middle + numpy.sqrt(numpy.maximum(below_root, 0))) / (2 * outer)
+        return numpy.where((below_root >= 0) & (found > 0), found, -inf)  # type: ignore[return-value]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Difference:
+    """Candidate minus baseline, as the mean over tasks."""
+
+    value: float
+    variance: Variance
+    loss: Loss = Loss(mean=1.0, noise=0.0)
+    """If the candidate is the worse run."""
+    gain: Loss = Loss(mean=1.0, noise=0.0)
+    """If the baseline is."""
+    tasks: float = inf
+    """How many tasks of equal weight tell as much (Kish 1965): 1 / Σ share²."""
+    epochs: float = inf
+    """Of the run that has fewer."""
+    exact: float = 1.0
+    """The p-value of a drop by an exact test, where there are few tasks and epochs."""
+    unseen: float = 0.0
+    """How much lower the candidate can be by tasks that were not run."""
+
+    @property
+    def is_small(self) -> bool:
+        """Whether there are so few tasks and epochs that bounds decide nothing."""
+        return self.tasks < LEAST_TASKS - ROUNDING and self.epochs < LEAST_EPOCHS
+
+    @property
+    def has_few(self) -> bool:
+        """Whether an exact test of the trials can show a drop that the bounds miss."""
+        return self.tasks < FEW_TASKS and self.epochs < LEAST_EPOCHS
+
+    def bounds(self, level: float = LEVEL) -> tuple[float, float]:
+        """The lower and the upper one-sided bound.
+
+        The estimated noise alone would be too small where trials rarely fail: a run without a failure seems
+        to have none. So the bounds also include each loss and gain whose own noise explains the value. The
+        lower one is also that of a candidate which solves none of the tasks that were not run. The upper one
+        is below 0 where an exact test of few tasks shows a drop.
+        """
+        if level == 1:
+            return -1.0, 1.0
+        half = self.variance.half_width(level)
+        quantile = quantile_of(level, self.variance.seen)
+        lower = numpy.minimum(self.value - half, -self.loss.largest(self.value, quantile)) - self.unseen
+        upper = numpy.maximum(self.value + half, self.gain.largest(-self.value, quantile))
+        upper = numpy.where(self.exact <= 1 - level, numpy.minimum(upper, -ROUNDING), upper)
+        return numpy.maximum(lower, -1.0), numpy.minimum(upper, 1.0)
 
 
 def difference(pairs: Sequence[Pair]) -> Difference:
     """Estimate the difference from at least one pair."""
     found = difference_of(*samples_of(pairs), shares_of([pair.weight for pair in pairs]))
-    has_few = found.tasks < FEW_TASKS and found.epochs < LEAST_EPOCHS
-    return replace(found, exact=chance_of_drop(pairs)) if has_few else found
+    return replace(found, exact=chance_of_drop(pairs)) if found.has_few else found
 
 
 def difference_of(baseline: Sample, candidate: Sample, shares: Numbers) -> Difference:
@@ -33,3 +116,7 @@ def difference_of(baseline: Sample, candidate: Sample, shares: Numbers) -> Diffe
         epochs=float(min(baseline.counts.max(), candidate.counts.max())),
         unseen=dot(candidate.means * (1 - candidate.is_run), shares),
     )
+
+
+def loss_of(better: Sample, worse: Sample, shares: Numbers) -> Loss:
+    return Loss(mean=dot(better.means, shares), noise=dot(better.squares, shares**2 / worse.counts))

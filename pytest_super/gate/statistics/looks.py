@@ -15,7 +15,7 @@ import numpy
 from scipy.optimize import brentq
 from scipy.special import ndtr, ndtri
 
-from pytest_super.gate.statistics.bounds import LEVEL
+from pytest_super.gate.statistics.variance import LEVEL
 
 if TYPE_CHECKING:
     from pytest_super.gate.statistics.samples import Numbers
@@ -38,7 +38,7 @@ def confidences(fractions: Sequence[float], level: float = LEVEL) -> list[float]
     A confidence of 1 is that of a look that decides nothing.
     """
     chosen = apart(fractions)
-    by_fraction = dict(zip(chosen, confidences_of(chosen, level), strict=True))
+    by_fraction = dict(zip(chosen, confidences_of(tuple(chosen), level), strict=True))
     return [by_fraction.get(fraction, 1.0) for fraction in fractions]
 
 
@@ -51,7 +51,8 @@ def apart(fractions: Sequence[float]) -> list[float]:
     return chosen
 
 
-def confidences_of(fractions: Sequence[float], level: float) -> list[float]:
+@cache
+def confidences_of(fractions: tuple[float, ...], level: float) -> list[float]:
     found = []
     # Of the sum of what is observed, where no look has decided yet: points, and their weights.
     places: Numbers = numpy.zeros(1)

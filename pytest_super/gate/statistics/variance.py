@@ -1,15 +1,17 @@
 """How much noise a difference has, as the trials of the tasks tell it."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
-from math import pi, sqrt
+from dataclasses import dataclass, replace
+from math import inf, pi, sqrt
 from typing import Any
 
 import numpy
+from scipy.special import stdtrit
 
-from pytest_super.gate.statistics.bounds import LEVEL, Loss, Variance
 from pytest_super.gate.statistics.samples import Numbers, Sample, dot, sample_of, shares_of
 
+LEVEL = 0.95
+"""The confidence of each one-sided bound; both together are an interval of 90 %."""
 # Few trials tell little about their variance, and equal ones nothing. So the estimate is moderated by a prior
 # one (Smyth 2004, doi 10.2202/1544-6115.1027) with the weight of so many degrees of freedom: the largest
 # variance that values from 0 to 1 can have.
@@ -17,6 +19,20 @@ PRIOR_VARIANCE = 1 / 4
 PRIOR_FREEDOM = 4.0
 # The variance of solved and not solved, if each rate from 0 to 1 is equally likely.
 EXPECTED_VARIANCE = 1 / 6
+
+
+@dataclass(frozen=True, kw_only=True)
+class Variance:
+    """An estimated variance, and the degrees of freedom of the estimate."""
+
+    value: float
+    freedom: float
+    seen: float = inf
+    """The degrees of freedom if all trials had one variance. They only grow with the trials."""
+
+    def half_width(self, level: float) -> float:
+        """How far a one-sided bound is from the estimate."""
+        return quantile_of(level, self.freedom) * numpy.sqrt(self.value)  # type: ignore[no-any-return]
 
 
 def variance_of(baseline: Sample, candidate: Sample, shares: Numbers) -> Variance:
@@ -185,11 +201,12 @@ def noises_of(run: Sample, shares: Numbers) -> Numbers:
     return numpy.asarray(alone * total / dot(parts, alone))
 
 
-def loss_of(better: Sample, worse: Sample, shares: Numbers) -> Loss:
-    return Loss(mean=dot(better.means, shares), noise=dot(better.squares, shares**2 / worse.counts))
-
-
 def standard_error(values: Sequence[Sequence[float]], weights: Sequence[float]) -> float:
     """The standard error of the mean over tasks, by the trials of each; from 0 to 1."""
     run, shares = sample_of(values), shares_of(weights)
     return sqrt((shares**2 * noises_of(run, shares) / run.counts).sum())
+
+
+def quantile_of(level: float, freedom: float) -> float:
+    """Compute a quantile of Student's t."""
+    return stdtrit(freedom, level)  # type: ignore[no-any-return]

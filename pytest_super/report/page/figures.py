@@ -118,7 +118,7 @@ def bounds_of(
     """
     if find_spec("scipy") is None:
         return None
-    from pytest_super.gate.statistics.mean import TaskMean, general_mean
+    from pytest_super.report.page.interval import TaskMean, general_mean
 
     by_task: dict[str, list[float]] = {}
     tasks: dict[str, TrialResult] = {}

@@ -66,7 +66,7 @@ def pair_of(baseline: ShownRun, candidate: ShownRun) -> Pair:
     except SuperError as error:
         return Pair(tasks=tasks, trouble=words_of(error))
     # They need scipy, which pages of one run do without.
-    from pytest_super.gate.next_steps import compared_lines
+    from pytest_super.gate.wording import compared_lines
     from pytest_super.report.comparison import HEADS, row_of
 
     return Pair(

@@ -14,7 +14,7 @@ from functools import cache, cached_property
 from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, Any, BinaryIO
 
-from pytest_super.gate.wording import GATE
+from pytest_super.gate import GATE
 from pytest_super.metrics.leaves import is_number
 from pytest_super.reading import open_regular, read_bytes
 from pytest_super.report.facts import OWN_WORDS

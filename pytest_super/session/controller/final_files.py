@@ -36,9 +36,8 @@ def append_job_summary(path: Path, verdict: RunVerdict) -> None:
     if verdict.comparison is not None:
         text = markdown(verdict.comparison)
     else:
+        why_not = verdict.baseline.why_not_compared
         # The gate of the baseline is the last one.
-        text = (
-            f"Agent: {verdict.why_not_compared}" if verdict.why_not_compared else verdict.gates[-1].lines[-1]
-        )
+        text = f"Agent: {why_not}" if why_not else verdict.gates[-1].lines[-1]
     with disk_errors(path):
         append(path, f"### {text}\n")

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 from pytest_super.errors import InfrastructureError
 from pytest_super.gate.stopping import whole_epochs
 from pytest_super.gate.verdict import RunGates
-from pytest_super.gate.wording import SAVED, SAVED_COST
 from pytest_super.session.trial.reported_outcome import CRASH_PHASE, REQUEUED, is_task, trial_of
 from pytest_super.store.results import TrialResult, task_and_epoch
 from pytest_super.store.run_folder import RunFolder
@@ -128,6 +127,6 @@ class EarlyEnd:
         left = self._trials.selected - results.keys()
         not_needed = sum(task_and_epoch(name)[1] > self._decided for name in left)
         costs = [result.cost_usd for result in results.values() if result.cost_usd is not None]
-        cost = SAVED_COST.format(cost=fmean(costs) * not_needed) if costs else ""
-        of_all = {"left": not_needed, "trials": counted(len(self._trials.selected), "trial")}
-        return [SAVED.format(epochs=counted(self._decided, "epoch"), cost=cost, **of_all)]
+        cost = f", about ${fmean(costs) * not_needed:.4f}" if costs else ""
+        epochs, trials = counted(self._decided, "epoch"), counted(len(self._trials.selected), "trial")
+        return [f"decided after {epochs}: {not_needed} of {trials} were not needed{cost}"]

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from pytest_super.errors import SuperError
-from pytest_super.gate.comparison.baseline_answers import archive_of
 from pytest_super.store.answers import AnswerStore
+from pytest_super.store.baseline_answers import archive_of
 from pytest_super.store.stored_runs import find_run, run_folders
 
 if TYPE_CHECKING:

@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 import pytest
 
 from pytest_super.agents.identity import is_in_image
-from pytest_super.gate.next_steps import command_with
+from pytest_super.gate.wording import command_with
 from pytest_super.session.private_pytest import fixture_definitions, is_own
 from pytest_super.session.run import RUN, Run
 from pytest_super.session.start.trial_digests import Expected, expected_of, once_in_a_run

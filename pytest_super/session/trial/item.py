@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import pytest
 
 from pytest_super.errors import SuperError
-from pytest_super.gate.wording import NOT_NEEDED
 from pytest_super.redaction import redacted
 from pytest_super.report.failure_line import failure_line
 from pytest_super.session.comparability import facts_of_scoring
@@ -130,7 +129,7 @@ class TaskItem(pytest.Function):
         self._folder = None
         last = self.config.stash[RUN].last_epoch
         if self.epoch > last:
-            pytest.skip(NOT_NEEDED.format(epochs=counted(last, "epoch")))
+            pytest.skip(f"not needed: the gates were decided after {counted(last, 'epoch')}")
         if STORED in self.stash:
             self.stash[RESULT] = self.stash[STORED]
             return

@@ -10,13 +10,12 @@ from contextlib import suppress
 from pathlib import Path
 
 from pytest_super.errors import SuperError
-from pytest_super.gate.comparison.side import Side, trials_by_task
 from pytest_super.reading import read_bytes
 from pytest_super.store.answers import BROKEN, FILE, AnswerStore
 from pytest_super.store.atomic_write import replacing
 from pytest_super.store.json_lines import disk_errors
 from pytest_super.store.results import folder_name
-from pytest_super.store.run_folder import last_results
+from pytest_super.store.run_folder import last_results, trials_by_task
 
 PACKED = zipfile.ZIP_DEFLATED
 
@@ -26,19 +25,19 @@ def archive_of(baseline: Path) -> Path:
 
 
 def write_answers(
-    baseline: Path, side: Side, run: Path, after: Mapping[str, int], without: Collection[str] = ()
+    baseline: Path, first_run: str, run: Path, after: Mapping[str, int], without: Collection[str] = ()
 ) -> int:
     """Write the answers of a run's trials. Returns how many trials have some. Raises SuperError.
 
-    `side` is the baseline before. `after` has the tasks, and how many values of each it had then. `without`
-    are the runs whose trials it has already; empty for a new baseline, whose archive is written anew.
+    `first_run` is the id of the baseline's first one, by which candidates are paired. `after` has the tasks,
+    and how many values of each it had before. `without` are the runs whose trials it has already; empty for
+    a new baseline, whose archive is written anew.
     """
     archive, known = archive_of(baseline), AnswerStore(run).facts()
     name = str(known["id"])
     own = [one for one in last_results(run) if (one.resumed_from or name) not in without]
     trials = trials_by_task(name, own)
-    # Candidates are paired by the id of the baseline's first run.
-    facts = {"id": side.run, "model": known.get("model"), "answers": known.get("answers")}
+    facts = {"id": first_run, "model": known.get("model"), "answers": known.get("answers")}
     written = 0
     with disk_errors(archive), replacing(archive) as draft, zipfile.ZipFile(draft, "w", PACKED) as file:
         if without:

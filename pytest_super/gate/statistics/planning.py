@@ -1,0 +1,189 @@
+"""What a comparison can find, and how many epochs it needs, by the noise of the baseline's trials alone.
+
+Epochs by the candidate's own results would turn chance into verdicts.
+"""
+
+from bisect import bisect_left
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from math import fsum, sqrt
+
+import numpy
+from scipy.special import ndtr, ndtri, stdtr
+
+from pytest_super.gate.statistics.difference import Difference, difference_of
+from pytest_super.gate.statistics.looks import confidences
+from pytest_super.gate.statistics.samples import Numbers, Sample, sample_of, shares_of
+from pytest_super.gate.statistics.variance import (
+    LEVEL,
+    PRIOR_VARIANCE,
+    between_tasks,
+    moderated,
+    noise_of,
+    noises_of,
+    quantile_of,
+    widening,
+)
+
+# More epochs than these are no advice.
+MOST_EPOCHS = 100
+# How often a drop that is called detectable is found.
+POWER = 0.8
+# The drops for which a plan has chances.
+STEP = 0.001
+
+
+@dataclass(frozen=True, kw_only=True)
+class Schedule:
+    """The schedule of one set. A look comes after each epoch from the least number on."""
+
+    epochs: list[int]
+    """The most epochs of each task."""
+    least: int
+    """The epochs before the first look."""
+    variances: list[float]
+    """Of the difference, at each look."""
+    is_enough: bool
+    """Whether an unchanged agent passes by the last look with the chance that was asked for."""
+
+    @property
+    def fractions(self) -> list[float]:
+        """The part of the last look's information that each look has."""
+        return [self.variances[-1] / one for one in self.variances]
+
+    def confidences(self, level: float = LEVEL) -> list[float]:
+        """The confidences of a one-sided bound at each look."""
+        return confidences(self.fractions, level)
+
+    def expected(self, margin: float) -> list[float]:
+        """The epochs of each task to expect of an agent that has not changed."""
+        deviations = numpy.sqrt(self.variances)
+        passes = ndtr(margin / deviations - ndtri(self.confidences()))
+        # Whether a further epoch begins, which it does unless one of the looks before has decided.
+        begins = [1.0] * self.least + list(1 - numpy.maximum.accumulate(passes))
+        return [fsum(begins[:epochs]) for epochs in self.epochs]
+
+
+def schedule(
+    baseline: Sequence[Sequence[float]],
+    weights: Sequence[float],
+    *,
+    least: int,
+    most: int,
+    margin: float,
+    pass_chance: float,
+) -> Schedule:
+    """Plan no more epochs than excluding a drop of `margin` needs, and `least` to `most` a task.
+
+    `pass_chance` is how often the last look shall exclude it, if the agent has not changed.
+    """
+    run, shares = sample_of(baseline), shares_of(weights)
+    noises = widening(shares) * noises_of(run, shares)
+    quantiles = quantile_of(LEVEL, run.counts.sum()) + quantile_of(pass_chance, run.counts.sum())
+    for top in range(least, most + 1):
+        epochs = allocation(noises, shares, least, top)
+        is_enough = quantiles * sqrt(noise_of(run.counts, epochs, shares, noises)) <= margin
+        if is_enough:
+            break
+    by_look = [
+        float(noise_of(run.counts, numpy.minimum(epochs, look), shares, noises))
+        for look in range(least, int(epochs.max()) + 1)
+    ]
+    return Schedule(epochs=[int(one) for one in epochs], least=least, variances=by_look, is_enough=is_enough)
+
+
+def allocation(noises: Numbers, shares: Numbers, least: int, top: int) -> Numbers:
+    """Epochs in proportion to each task's part in the error (Neyman 1934), `top` for the largest."""
+    parts = shares * numpy.sqrt(noises)
+    # Rounded first, because of the last bits of the quotient.
+    epochs: Numbers = numpy.maximum(least, numpy.ceil(numpy.round(top * parts / parts.max(), 6)))
+    return epochs
+
+
+@dataclass(frozen=True, kw_only=True)
+class Power:
+    """What a comparison can find, before its trials run."""
+
+    detectable: float | None
+    """The smallest drop for which 80 % of runs have the verdict `regressed`; None if there is none."""
+    passes_unchanged: float
+    """The share of runs in which an agent that has not changed passes."""
+
+    def can_find(self, margin: float) -> bool:
+        return self.detectable is not None and self.detectable <= margin
+
+
+def power(
+    baseline: Sequence[Sequence[float]],
+    weights: Sequence[float],
+    *,
+    epochs: Sequence[int],
+    margin: float,
+) -> Power:
+    """For a candidate with so many epochs of each of the baseline's tasks."""
+    run, shares = sample_of(baseline), shares_of(weights)
+    drops = numpy.arange(0.0, float(run.means @ shares) + STEP / 2, STEP, dtype=numpy.float64)
+    passes, regressed = chances(run, shares, numpy.array(epochs, dtype=numpy.float64), drops, margin)
+    found = numpy.flatnonzero(regressed >= POWER)
+    return Power(detectable=float(drops[found[0]]) if len(found) else None, passes_unchanged=float(passes[0]))
+
+
+def epochs_to_detect(
+    baseline: Sequence[Sequence[float]], weights: Sequence[float], *, margin: float
+) -> int | None:
+    """The fewest epochs of a candidate for which a drop of `margin` is detectable; None above MOST_EPOCHS."""
+
+    def is_enough(epochs: int) -> bool:
+        epochs_of = [epochs] * len(baseline)
+        return power(baseline, weights, epochs=epochs_of, margin=margin).can_find(margin)
+
+    epochs = bisect_left(range(MOST_EPOCHS + 1), True, lo=1, key=is_enough)
+    return epochs if epochs <= MOST_EPOCHS else None
+
+
+def chances(
+    baseline: Sample, shares: Numbers, epochs: Numbers, drops: Numbers, margin: float
+) -> tuple[Numbers, Numbers]:
+    """The chances of `pass` and of `regressed` for a candidate that is lower by each of `drops`."""
+    found, true = expected(baseline, shares, epochs, drops)
+    if found.is_small:
+        return numpy.zeros_like(drops), numpy.zeros_like(drops)
+    freedom = found.variance.freedom
+    half = quantile_of(LEVEL, freedom) * numpy.sqrt(found.variance.value)
+    of_loss = quantile_of(LEVEL, found.variance.seen) * sqrt(found.loss.variance(margin))
+    # Values above the first pass, and those of the others that are below the second have regressed.
+    passing = numpy.maximum(half, of_loss) - margin
+    lower = numpy.minimum(passing, -half)
+    deviation = numpy.sqrt(true)
+    return stdtr(freedom, -(passing + drops) / deviation), stdtr(freedom, (lower + drops) / deviation)
+
+
+def expected(
+    baseline: Sample, shares: Numbers, epochs: Numbers, drops: Numbers
+) -> tuple[Difference, Numbers]:
+    """The differences to be expected, with the variances that will be estimated, and their true variances.
+
+    A candidate is lower by a drop because it fails each of its successes with the same chance. A trial with
+    the variance v and the mean m then has v·kept + m²·kept·(1 - kept).
+    """
+    noises = noises_of(baseline, shares)
+    before = replace(baseline, variances=noises)
+    kept = (1 - drops / max(float(baseline.means @ shares), STEP))[:, None]
+    fixed = baseline.squares - noises
+    after = Sample(
+        counts=epochs,
+        means=kept * baseline.means,
+        squares=kept * baseline.squares,
+        variances=numpy.maximum(kept * noises + kept * (1 - kept) * fixed, 0.0),
+    )
+    true = (shares**2 * (noises / before.counts + after.variances / epochs)).sum(-1)
+    found = difference_of(before, after, shares)
+    # What the tasks differ by is the drop, and noise.
+    spread = between_tasks(after.means - before.means, shares)
+    if (before.counts == 1).all() or (epochs == 1).all():
+        prior = PRIOR_VARIANCE * noise_of(before.counts, epochs, shares)
+        own = moderated(replace(spread, value=spread.value + true), prior)
+    else:
+        within = widening(shares) * found.variance.value
+        own = replace(found.variance, value=numpy.maximum(within, spread.value + true))
+    return replace(found, variance=own), true
