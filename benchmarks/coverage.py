@@ -24,8 +24,7 @@ import numpy
 from numpy.typing import NDArray
 
 from pytest_super.gate.statistics.decision import PASS, REGRESSED, verdict
-from pytest_super.gate.statistics.difference import Difference, difference, difference_of
-from pytest_super.gate.statistics.exact import chance_of_drop
+from pytest_super.gate.statistics.difference import Difference, chance_of_drop, difference, difference_of
 from pytest_super.gate.statistics.samples import Pair, Sample, shares_of
 from pytest_super.gate.statistics.variance import LEVEL
 from pytest_super.report.page.interval import TaskMean, general_mean

@@ -17,8 +17,7 @@ from pytest_super.gate.statistics.decision import (
     REGRESSED,
     verdict,
 )
-from pytest_super.gate.statistics.difference import difference
-from pytest_super.gate.statistics.exact import chance_of_drop
+from pytest_super.gate.statistics.difference import chance_of_drop, difference
 from pytest_super.gate.statistics.looks import confidences
 from pytest_super.gate.statistics.planning import epochs_to_detect, power, schedule
 from pytest_super.gate.statistics.samples import Pair

@@ -182,7 +182,7 @@ BUDGET = {
     "authoring": (4523, 7245),
     "commands": (1084, 1768),
     "functions": (1251, 2013),
-    "gate": (1627, 2873),
+    "gate": (1626, 2854),
     "grading": (592, 997),
     "integrity": (307, 558),
     "kernel": (5751, 9656),
@@ -191,7 +191,7 @@ BUDGET = {
     "platform": (310, 535),
     "programs": (1171, 1867),
     "report": (2507, 4084),
-    "session": (2745, 4796),
+    "session": (2745, 4795),
     "snapshots": (269, 507),
     "sources": (502, 849),
     "store": (1008, 1816),
@@ -199,7 +199,7 @@ BUDGET = {
     "trial": (1210, 2022),
 }
 # What the table may add up to, the lines of tests, and the words of README.md and docs.
-MOST = {"code": 34_194, "lines": 57_185, "tests": 45_842, "words": 38_710}
+MOST = {"code": 34_193, "lines": 57_165, "tests": 45_841, "words": 38_710}
 
 
 def code_lines(text: str) -> int:

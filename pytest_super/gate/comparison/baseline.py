@@ -10,8 +10,7 @@ from typing import Any
 
 from pytest_super.digests import digest
 from pytest_super.errors import SuperError
-from pytest_super.gate.comparison.matching import why_different
-from pytest_super.gate.comparison.side import Side, TaskTrials, date_of, side_of_run, summed
+from pytest_super.gate.comparison.side import Side, TaskTrials, date_of, side_of_run, summed, why_different
 from pytest_super.store.atomic_write import write_atomically
 from pytest_super.store.json_lines import UNREADABLE, damage, disk_errors, read_json
 

@@ -8,9 +8,8 @@ from datetime import date
 from statistics import fmean
 
 from pytest_super.errors import SuperError
-from pytest_super.gate.comparison.matching import only_errors, why_left_out
 from pytest_super.gate.comparison.never_solved import with_stand_ins
-from pytest_super.gate.comparison.side import Side, TaskTrials
+from pytest_super.gate.comparison.side import Side, TaskTrials, only_errors, why_left_out
 from pytest_super.gate.statistics.decision import (
     CANNOT_TELL,
     PASS,

@@ -1,12 +1,12 @@
-"""One side of a comparison: the valid trials of a run, by task, as stored in its folder or in a baseline."""
+"""The sides of a comparison: the valid trials of runs, by task, and which of them can be compared."""
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import date
 from pathlib import Path
 from statistics import fmean
-from typing import Any
+from typing import Any, Protocol
 
 from pytest_super.errors import SuperError
 from pytest_super.gate.statistics.errors import decide_nothing
@@ -197,3 +197,47 @@ def task_of(trials: Sequence[TrialResult], name: str, runs: Sequence[str]) -> Ta
 
 def summed(counts: Iterable[dict[str, int]]) -> Counter[str]:
     return sum(map(Counter, counts), Counter[str]())
+
+
+class Digests(Protocol):
+    """What must be equal where trials of a task are compared."""
+
+    @property
+    def conditions(self) -> str: ...
+    @property
+    def scoring(self) -> str: ...
+
+
+def why_left_out(baseline: Side, candidate: Side) -> Iterator[tuple[str, list[str]]]:
+    """The reasons, each with the tasks for which it is the first."""
+    both = [id for id in candidate.tasks if id in baseline.tasks]
+    pairs = {id: (baseline.tasks[id], candidate.tasks[id]) for id in both}
+    different: dict[str, list[str]] = {}
+    for id, (old, new) in pairs.items():
+        different.setdefault(why_different(old, new), []).append(id)
+    reasons = {
+        "its conditions differ between trials of one side": sorted({*baseline.mixed, *candidate.mixed}),
+        **only_in(baseline, candidate),
+        **only_in(candidate, baseline),
+        **different,
+    }
+    yield from ((reason, ids) for reason, ids in reasons.items() if reason and ids)
+
+
+def only_in(one: Side, other: Side) -> dict[str, list[str]]:
+    failed = only_errors(one, other)
+    absent = one.tasks.keys() - other.tasks.keys() - {*other.mixed, *failed}
+    return {f"all trials of {other.name} are errors": failed, f"only in {one.name}": sorted(absent)}
+
+
+def only_errors(one: Side, other: Side) -> list[str]:
+    """The tasks that one side has, and of which all trials of the other side are errors."""
+    return sorted((one.tasks.keys() & other.errors.keys()) - other.tasks.keys() - {*other.mixed})
+
+
+def why_different(old: Digests, new: Digests) -> str:
+    """Why two trials of a task cannot be compared; "" if they can."""
+    before, after = (set(one.conditions.split()) for one in (old, new))
+    if names := sorted({part.partition("=")[0] for part in before ^ after}):
+        return f"other conditions ({', '.join(names)})"
+    return "" if old.scoring == new.scoring else "scored otherwise (answer, grader or metric)"

@@ -6,14 +6,15 @@ between tasks and between epochs. The widest estimate counts. `benchmarks/covera
 bounds are right.
 """
 
+from collections import Counter, defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from math import inf
+from itertools import product
+from math import comb, fsum, inf
 
 import numpy
 
 from pytest_super.gate.statistics.errors import ROUNDING
-from pytest_super.gate.statistics.exact import chance_of_drop
 from pytest_super.gate.statistics.samples import Numbers, Pair, Sample, dot, samples_of, shares_of
 from pytest_super.gate.statistics.variance import LEVEL, Variance, quantile_of, variance_of
 
@@ -22,6 +23,8 @@ from pytest_super.gate.statistics.variance import LEVEL, Variance, quantile_of, 
 LEAST_TASKS, LEAST_EPOCHS = 4, 4
 # Of fewer tasks than these, the differences tell little about the noise.
 FEW_TASKS = 8
+# Sums that are equal to so many digits are taken together: without that, there could be millions.
+DIGITS = 4
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -120,3 +123,43 @@ def difference_of(baseline: Sample, candidate: Sample, shares: Numbers) -> Diffe
 
 def loss_of(better: Sample, worse: Sample, shares: Numbers) -> Loss:
     return Loss(mean=dot(better.means, shares), noise=dot(better.squares, shares**2 / worse.counts))
+
+
+def chance_of_drop(pairs: Sequence[Pair]) -> float:
+    """How likely a difference as low as that of these tasks is, if nothing has changed.
+
+    By all ways to divide each task's trials between both runs: at its level whatever the values, where trials
+    are independent (Pitman 1937, doi 10.2307/2984124).
+    """
+    whole = fsum(pair.weight for pair in pairs)
+    found = fsum(pair.weight * pair.difference for pair in pairs) / whole
+    chances = {0.0: 1.0}
+    for pair in pairs:
+        sums: defaultdict[float, float] = defaultdict(float)
+        for (one, chance), (other, its_chance) in product(
+            chances.items(), differences_of(pair, pair.weight / whole).items()
+        ):
+            sums[round(one + other, DIGITS)] += chance * its_chance
+        chances = sums
+    # What is rounded counts against the drop.
+    return fsum(chance for value, chance in chances.items() if value <= found + len(pairs) * 10.0**-DIGITS)
+
+
+def differences_of(pair: Pair, share: float) -> dict[float, float]:
+    """The chance of each difference of one task, times its share, if its trials are divided at random."""
+    values = [*pair.baseline, *pair.candidate]
+    number, size, total = len(values), len(pair.candidate), fsum(values)
+    # By how many are chosen and their sum: the number of ways.
+    ways: Counter[tuple[int, float]] = Counter({(0, 0.0): 1})
+    for value, times in Counter(values).items():
+        further: Counter[tuple[int, float]] = Counter()
+        for (chosen, so_far), count in ways.items():
+            for more in range(min(times, size - chosen) + 1):
+                further[chosen + more, round(so_far + more * value, 9)] += count * comb(times, more)
+        ways = further
+    chances: dict[float, float] = {}
+    for (chosen, so_far), count in ways.items():
+        if chosen == size:
+            difference = so_far / size - (total - so_far) / (number - size)
+            chances[share * difference] = count / comb(number, size)
+    return chances
