@@ -87,9 +87,7 @@ def write_paper(arguments: Namespace, start: Callable[[Task], ReadyKernel]) -> i
         paper = loaded(fields, output)
         write(output, text_of(fields))
         gold = Trial(
-            files=read_originals(paper).files,
-            commands=paper.experiments,
-            seeds={"PYTHONHASHSEED": 2},
+            files=read_originals(paper).files, commands=paper.experiments, seeds={"PYTHONHASHSEED": 2}
         )
         failures = failures_of(paper, new_runs(paper).all([gold]))
     values = counted(sum(len(one.values) for one in ran), "value")
@@ -169,10 +167,7 @@ def ran_twice(one: Experiment, code: Originals, runs: Runs, regex: RegexValue) -
     with tempfile.TemporaryDirectory() as logs:
         trials = [
             Trial(
-                files=files,
-                commands=[one],
-                seeds={"PYTHONHASHSEED": seed, **more},
-                log=Path(logs, str(seed)),
+                files=files, commands=[one], seeds={"PYTHONHASHSEED": seed, **more}, log=Path(logs, str(seed))
             )
             for seed, (files, more) in enumerate(((code.with_probes(), UNCOMPILED), (code.files, {})))
         ]

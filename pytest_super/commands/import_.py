@@ -29,11 +29,7 @@ def add_super(data: ArgumentParser) -> None:
         "--revision", default="main", help="commit, tag or branch of the data set (default: %(default)s)"
     )
     source.add_argument(
-        "--from",
-        dest="source",
-        type=Path,
-        metavar="FILE",
-        help="a file of the set, in place of the hub",
+        "--from", dest="source", type=Path, metavar="FILE", help="a file of the set, in place of the hub"
     )
     data.add_argument("--output", type=Path, metavar="DIR", help="folder for the files (default: super/SET)")
     add_force(data)

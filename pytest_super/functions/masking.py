@@ -88,11 +88,7 @@ class MaskedFile(NamedTuple):
 
 
 def mask_file(
-    source: PythonSource,
-    targets: Iterable[str],
-    *,
-    stub: Stub = "raise",
-    nested: bool = False,
+    source: PythonSource, targets: Iterable[str], *, stub: Stub = "raise", nested: bool = False
 ) -> MaskedFile:
     """Replace the bodies of some functions by stubs.
 
@@ -232,20 +228,11 @@ def region_edit(source: PythonSource, definition: Definition, region: Region, st
 
 
 def masked_files(
-    repository: Path,
-    targets: Iterable[str],
-    *,
-    stub: Stub = "raise",
-    nested: bool = False,
+    repository: Path, targets: Iterable[str], *, stub: Stub = "raise", nested: bool = False
 ) -> dict[str, MaskedFile]:
     """The files with functions masked by `mask_file`, by path. Raises SourceError and SuperError."""
     return {
-        path: mask_file(
-            PythonSource.read(path, read(repository, path)),
-            names,
-            stub=stub,
-            nested=nested,
-        )
+        path: mask_file(PythonSource.read(path, read(repository, path)), names, stub=stub, nested=nested)
         for path, names in by_file(targets).items()
     }
 

@@ -157,10 +157,13 @@ class RunGates:
 
     def is_decided(self, results: Sequence[TrialResult], to_come: Collection[str], epoch: int) -> bool:
         """Whether the run can end after this epoch. `to_come` has the names of the trials to come."""
-        for gate in filter(None, (self.baseline, self.anchor)):
-            comparison, _ = gate.compared(results, epoch)
-            if comparison is None or comparison.verdict == CANNOT_TELL:
-                return False
+        compared = [
+            gate.compared(results, epoch)[0] for gate in (self.baseline, self.anchor) if gate is not None
+        ]
+        found = {"" if one is None else one.verdict for one in compared}
+        # One that has regressed makes the run red whatever the other says.
+        if "regressed" not in found and not found <= {"pass"}:
+            return False
         return are_settled(self.plain, self.metrics, results, to_come, self.max_errors)
 
     def verdict(self, results: Sequence[TrialResult], *, not_run: int, epoch: int) -> RunVerdict:

@@ -50,14 +50,14 @@ def write_notebook(folder: Path, task: Task, result: TrialResult, steps: list[St
     width = max(len(name) for name, _ in figures)
     lines = "\n".join(f"{name:{width}}  {one_line(value, VALUE_LIMIT)}" for name, value in figures)
     cells = [
-        markdown("figures", f"# {result.name}\n\n{quoted(lines)}"),
-        markdown("query", f"**Query**\n\n{quoted(task.query)}"),
+        cell("markdown", "figures", f"# {result.name}\n\n{quoted(lines)}"),
+        cell("markdown", "query", f"**Query**\n\n{quoted(task.query)}"),
     ]
     after = pauses(steps)
     for step in steps:
         cells += step_cells(step, after.get(step.number))
     if result.agent_error:
-        cells.append(raw("agent-error", result.agent_error))
+        cells.append(cell("raw", "agent-error", result.agent_error))
     notebook = {
         "cells": cells,
         "metadata": {
@@ -92,13 +92,15 @@ def step_cells(step: Step, pause: float | None) -> Iterator[Cell]:
     title = f"**Step {step.number}** ({step.action.type}, {step.outcome}, {time})"
     if step.origin == "pre_execute":
         title += " pre-executed"
-    yield markdown(f"step-{step.number}", "\n\n".join(part for part in (title, quoted(step.thought)) if part))
+    told = "\n\n".join(part for part in (title, quoted(step.thought)) if part)
+    yield cell("markdown", f"step-{step.number}", told)
     if step.action.type == "execute":
-        yield code(f"cell-{step.number}", step)
+        name = f"cell-{step.number}"
+        yield cell("code", name, step.action.content, execution_count=None, outputs=step.outputs)
     else:
         changed = f"changed files: {named(list(step.files), MOST_FILES)}" if step.files else ""
         text = "\n\n".join(part for part in (content_of(step), step.observation, changed) if part)
-        yield raw(f"action-{step.number}", text)
+        yield cell("raw", f"action-{step.number}", text)
 
 
 def quoted(text: str) -> str:
@@ -106,23 +108,8 @@ def quoted(text: str) -> str:
     return "\n".join(f"    {line}" for line in text.splitlines())
 
 
-def markdown(name: str, source: str) -> Cell:
-    return {"cell_type": "markdown", "id": name, "metadata": {}, "source": source}
-
-
-def raw(name: str, source: str) -> Cell:
-    return {"cell_type": "raw", "id": name, "metadata": {}, "source": source}
-
-
-def code(name: str, step: Step) -> Cell:
-    return {
-        "cell_type": "code",
-        "id": name,
-        "metadata": {},
-        "source": step.action.content,
-        "execution_count": None,
-        "outputs": step.outputs,
-    }
+def cell(kind: str, name: str, source: str, **more: Any) -> Cell:
+    return {"cell_type": kind, "id": name, "metadata": {}, "source": source, **more}
 
 
 def content_of(step: Step) -> str:

@@ -30,31 +30,19 @@ if TYPE_CHECKING:
 
 # Of so many trials, agreement says little.
 FEW = 20
-# The colours of the beginnings of lines.
-COLOURS = {
-    "error ": {"red": True},
-    "missed ": {"red": True},
-    "unknown ": {"yellow": True},
-    "stopped ": {"yellow": True},
-    "suspect ": {"red": True},
-    "trouble ": {"red": True},
-    INVALID: {"red": True},
-    f"{GATE}{PASSED}": {"green": True},
-    f"{GATE}{FAILED}": {"red": True},
-    f"{GATE}{OPEN}": {"yellow": True},
-    f"{GATE}{CANNOT_TELL}": {"yellow": True},
-    VERDICTS["pass"]: {"green": True},
-    VERDICTS["regressed"]: {"red": True},
-    VERDICTS["cannot tell"]: {"yellow": True},
-    **{start: {"yellow": True} for start in ("TOO FEW", "NO COLLAPSE")},
-}
+# The beginnings of lines that have a colour.
+RED = ("error ", "missed ", "suspect ", "trouble ", INVALID, f"{GATE}{FAILED}", VERDICTS["regressed"])
+GREEN = (f"{GATE}{PASSED}", VERDICTS["pass"])
+YELLOW = ("unknown ", "stopped ", f"{GATE}{OPEN}", f"{GATE}{CANNOT_TELL}", VERDICTS["cannot tell"])
+YELLOW += ("TOO FEW", "NO COLLAPSE")
+COLOURS = {**dict.fromkeys(RED, "red"), **dict.fromkeys(GREEN, "green"), **dict.fromkeys(YELLOW, "yellow")}
 
 
 def write_lines(reporter: pytest.TerminalReporter, lines: Iterable[str]) -> None:
     """Write each line with its beginning in colour, if the terminal shows colours."""
     for line in lines:
         start = next(filter(line.startswith, COLOURS), "")
-        reporter.write(start, **COLOURS.get(start, {}))
+        reporter.write(start, **({COLOURS[start]: True} if start else {}))
         reporter.write(f"{line.removeprefix(start)}\n")
 
 

@@ -1,11 +1,14 @@
 """The gates on plain figures: what they bound, what they refuse, and what they say."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from pytest_super.errors import SuperError
 from pytest_super.gate import CANNOT_TELL, FAILED, OPEN, PASSED
+from pytest_super.gate.baseline import BaselineGate
+from pytest_super.gate.comparison.side import side_of
 from pytest_super.gate.fail_under import parse_gate
 from pytest_super.gate.must_solve import MustSolve, read_must_solve
 from pytest_super.gate.verdict import GateVerdict, RunGates, RunVerdict
@@ -101,17 +104,6 @@ def test_a_gate_bounds_a_category_and_what_a_task_uses() -> None:
         "gate: FAILED, no trial has a value of category.cpu",
         "gate: FAILED, mean cost_per_task 0.3000 is not below 0.3",
         "gate: passed, mean tokens_per_task 33.3333 is below 34",
-    ]
-
-
-def test_each_gate_has_a_line() -> None:
-    trials = [result(metrics={"accuracy": 0.5, "cost": 0.25}, accuracy=0.5)]
-    assert verdicts(trials, "0.5", "accuracy:0.6", "landmarks:0", "cost<0.3", "cost<0.2") == [
-        "gate: passed, mean accuracy 0.5000 is at least 0.5",
-        "gate: FAILED, mean accuracy 0.5000 is under 0.6",
-        "gate: FAILED, no trial has a value of landmarks",
-        "gate: passed, mean cost 0.2500 is below 0.3",
-        "gate: FAILED, mean cost 0.2500 is not below 0.2",
     ]
 
 
@@ -221,3 +213,16 @@ def test_a_bad_file_of_tasks_is_refused(tmp_path: Path, text: str, problem: str)
 )
 def test_of_several_gates_the_worst_decides(words: list[str], word: str) -> None:
     assert RunVerdict(invalid="", gates=[GateVerdict(one, "so") for one in words]).word == word
+
+
+def test_a_run_that_is_worse_than_the_anchor_ends_although_the_baseline_cannot_tell() -> None:
+    epochs = [(f"t{number}", epoch) for number in range(12) for epoch in (1, 2)]
+    trials = [result(id=id, epoch=epoch, headline="accuracy", accuracy=epoch - 1.0) for id, epoch in epochs]
+    solved = [replace(one, metrics={"accuracy": 1.0}) for one in trials]
+    old, release = (side_of("old", {}, of) for of in (trials, solved))
+    same = BaselineGate(side=old, margin=0.1, must_tell=False, run="new", subject={}, sides=2)
+    gates = RunGates(epochs=Epochs(2, 3), baseline=same, anchor=replace(same, side=release, is_anchor=True))
+    words = [gate.word for gate in gates.verdict(trials, not_run=0, epoch=2).gates]
+    assert words == [CANNOT_TELL, FAILED]
+    assert gates.is_decided(trials, [], 2)
+    assert not replace(gates, anchor=None).is_decided(trials, [], 2)

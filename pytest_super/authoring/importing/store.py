@@ -15,12 +15,7 @@ from pytest_super.words import named
 
 
 def write_files(
-    folder: Path,
-    files: Mapping[str, str | Path],
-    origin: Mapping[str, Any],
-    *,
-    record: str,
-    force: bool,
+    folder: Path, files: Mapping[str, str | Path], origin: Mapping[str, Any], *, record: str, force: bool
 ) -> Counter[str]:
     """Write texts and copies, remove what only earlier imports wrote, and count both. Raises SuperError."""
     try:

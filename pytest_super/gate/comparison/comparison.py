@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date
+from functools import partial
 from statistics import fmean
 
 from pytest_super.errors import SuperError
@@ -14,11 +15,11 @@ from pytest_super.gate.statistics.decision import (
     CANNOT_TELL,
     PASS,
     Confidence,
-    Rule,
     Verdict,
     by_look,
     overall,
     risk_of,
+    verdicts,
 )
 from pytest_super.gate.statistics.difference import Difference, difference
 from pytest_super.gate.statistics.planning import epochs_to_detect
@@ -155,8 +156,8 @@ def compare(
     if not (ids := [id for id in candidate.tasks if id not in excluded]):
         why = "; ".join(f"{reason}: {', '.join(ids[:5])}" for reason, ids in left_out.items())
         raise SuperError(f"{baseline.name} and {candidate.name} have no task that can be compared: {why}")
-    rule = Rule(margin=margin, confidence=confidence or by_look(candidate.looks + 1), sides=sides)
-    sets = compared_sets(baseline, candidate, ids, rule)
+    confidence = confidence or by_look(candidate.looks + 1)
+    sets = compared_sets(baseline, candidate, ids, margin, confidence, sides)
     invalid = next((side for side in (baseline, candidate) if side.has_too_many_errors), None)
     return Comparison(
         baseline=baseline,
@@ -169,12 +170,15 @@ def compare(
     )
 
 
-def compared_sets(baseline: Side, candidate: Side, ids: Sequence[str], rule: Rule) -> list[SetComparison]:
+def compared_sets(
+    baseline: Side, candidate: Side, ids: Sequence[str], margin: float, confidence: Confidence, sides: int
+) -> list[SetComparison]:
+    decide = partial(verdicts, margin=margin, confidence=confidence, sides=sides)
     tasks = by_set(baseline, candidate, ids)
     found = differences_of(tasks)
-    extremes = [rule.verdicts(differences_of(filled)) for filled in with_errors(baseline, candidate, ids)]
+    extremes = [decide(differences_of(filled)) for filled in with_errors(baseline, candidate, ids)]
     compared = []
-    for name, decided in rule.verdicts(found).items():
+    for name, decided in decide(found).items():
         is_same = all(one.is_same or not one.is_run for one in tasks[name])
         is_hidden = not is_same and decided != CANNOT_TELL and any(one[name] != decided for one in extremes)
         decided = PASS if is_same else decided
@@ -183,9 +187,9 @@ def compared_sets(baseline: Side, candidate: Side, ids: Sequence[str], rule: Rul
                 set=name,
                 tasks=tasks[name],
                 difference=found[name],
-                level=rule.confidence(name, 1),
+                level=confidence(name, 1),
                 verdict=CANNOT_TELL if is_hidden else decided,
-                further=further_epochs(tasks[name], rule.margin)
+                further=further_epochs(tasks[name], margin)
                 if decided == CANNOT_TELL and not found[name].is_small
                 else None,
                 hidden=decided if is_hidden else None,

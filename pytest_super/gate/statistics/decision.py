@@ -4,7 +4,6 @@ Several looks and several sets share one error.
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from math import inf, sqrt
 from typing import Final, Literal, TypeAlias
 
@@ -36,21 +35,15 @@ def risk_of(look: int) -> float:
     return (1 - LEVEL) / look**2
 
 
-@dataclass(frozen=True, kw_only=True)
-class Rule:
-    """How sets are decided."""
-
-    margin: float
-    confidence: Confidence
-    sides: int = 1
-    """How many comparisons of the run share the error of a false alarm, by Bonferroni."""
-
-    def verdicts(self, found: Mapping[str, Difference]) -> dict[str, Verdict]:
-        levels = holm_levels(found, lambda name, sets: self.confidence(name, sets * self.sides))
-        return {
-            name: verdict(one, self.margin, pass_level=self.confidence(name, 1), level=levels[name])
-            for name, one in found.items()
-        }
+def verdicts(
+    found: Mapping[str, Difference], margin: float, confidence: Confidence, sides: int = 1
+) -> dict[str, Verdict]:
+    """Map sets to their verdicts. So many `sides` share the error of a false alarm (Bonferroni)."""
+    levels = holm_levels(found, lambda name, sets: confidence(name, sets * sides))
+    return {
+        name: verdict(one, margin, pass_level=confidence(name, 1), level=levels[name])
+        for name, one in found.items()
+    }
 
 
 def holm_levels(found: Mapping[str, Difference], confidence: Confidence) -> dict[str, float]:

@@ -1,7 +1,6 @@
 """The geometry of the page's charts, in the units of their viewBox. The templates draw them as SVG."""
 
-from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from math import ceil, floor, log10
 
@@ -94,16 +93,13 @@ Reader = tuple[str, "Callable[[ShownTrial], float | None]"]
 """The label of an axis, and how its value is read; None where a trial has none."""
 
 
-def cost_axis(trials: Sequence[ShownTrial]) -> Reader:
-    """The price of a trial, or its tokens where no price is known."""
-    if any(one.result.cost_usd is not None for one in trials):
-        return "cost in US dollars", lambda one: one.result.cost_usd
-    return "tokens", lambda one: float(one.result.tokens) or None
-
-
 def cost_against_headline(trials: Sequence[ShownTrial], headline: str) -> Scatter | None:
+    """The price of a trial, or its tokens where no price is known, and its headline metric."""
     value: Reader = (shortened(headline, LONGEST_LABEL), lambda one: one.result.headline_value)
-    return scatter_of(trials, cost_axis(trials), value)
+    cost: Reader = ("tokens", lambda one: float(one.result.tokens) or None)
+    if any(one.result.cost_usd is not None for one in trials):
+        cost = ("cost in US dollars", lambda one: one.result.cost_usd)
+    return scatter_of(trials, cost, value)
 
 
 def compute_against_steps(trials: Sequence[ShownTrial]) -> Scatter | None:
@@ -158,10 +154,6 @@ def axis(largest: float) -> tuple[float, list[float]]:
 
 def titled(texts: Sequence[str]) -> str:
     return texts[0] if len(texts) == 1 else f"{texts[0]}; and {len(texts) - 1} more here"
-
-
-def counts_of(trials: Iterable[ShownTrial]) -> Counter[str]:
-    return Counter(one.outcome for one in trials)
 
 
 def on_grid(value: float) -> float:

@@ -3,6 +3,7 @@
 import base64
 import hashlib
 import os
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from pathlib import Path
@@ -13,7 +14,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
 from pytest_super.gate.figures import why_invalid
-from pytest_super.report.page.charts import bars_of, compute_against_steps, cost_against_headline, counts_of
+from pytest_super.report.page.charts import bars_of, compute_against_steps, cost_against_headline
 from pytest_super.report.page.conversation import ShownCall
 from pytest_super.report.page.figures import figures_of, headline_of
 from pytest_super.report.page.pair import Pair
@@ -108,7 +109,7 @@ def run_page(
 ) -> str:
     """`links` has an address, or "", for each trial. `details` are only in the page that is one file."""
     figures, headline = figures_of(run.ended), headline_of(run.ended)
-    counts = counts_of(run.trials)
+    counts = Counter(one.outcome for one in run.trials)
     return render(
         "run.html",
         f"{run.name} - pytest-super",
