@@ -9,7 +9,7 @@ import re
 from itertools import pairwise
 from pathlib import Path
 
-from pytest_super.store.result_fields import Field
+from pytest_super.store.field_declarations import Field
 from pytest_super.store.results import TrialResult, stored_fields
 
 PAGE = Path(__file__).parents[1] / "docs/reference/results.md"

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from pytest_super.agents.asking import DECODING
-from pytest_super.agents.history import history_text
+from pytest_super.agents.clipped_history import history_text
 from pytest_super.agents.prompts import read_prompt
 from pytest_super.model.completion import BudgetSpentError, FilteredError, Message
 from pytest_super.store.trajectory import Step

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from pytest_super.report.failure_line import end_lines, graded_line, raised, score_of, script_state, stop_of
-from pytest_super.store.result_fields import Field
+from pytest_super.store.field_declarations import Field
 from pytest_super.store.results import TrialResult
 
 Fact = tuple[str, str]

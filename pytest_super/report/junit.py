@@ -19,7 +19,7 @@ from pytest_super.report.notebook import NOTEBOOK
 from pytest_super.report.repeats import chosen_share, pass_at
 from pytest_super.report.summary import Group, agreements, columns, groups, sets, totals, whole_set
 from pytest_super.store.atomic_write import write_atomically
-from pytest_super.store.result_fields import Field
+from pytest_super.store.field_declarations import Field
 from pytest_super.store.results import TrialResult, result_fields
 from pytest_super.store.run_folder import RunFolder
 from pytest_super.tasks.task import TASK_SUFFIX

@@ -11,7 +11,7 @@ from pytest_super.metrics import Metric
 from pytest_super.metrics.accuracy import ACCURACY
 from pytest_super.metrics.landmarks import LANDMARKS
 from pytest_super.metrics.script_executed import SCRIPT_EXECUTED
-from pytest_super.store.result_fields import Field
+from pytest_super.store.field_declarations import Field
 from pytest_super.store.results import TrialResult, result_fields
 
 # Replaces the category in the group of a whole set.

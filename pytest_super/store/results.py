@@ -9,8 +9,8 @@ from functools import cache
 from pathlib import Path
 from typing import Annotated, Any
 
+from pytest_super.store.field_declarations import Field, Unit, declared_fields
 from pytest_super.store.json_lines import escape_surrogates, read_json, read_lines
-from pytest_super.store.result_fields import Field, Unit, declared_fields
 from pytest_super.store.trajectory import Step
 
 FORMAT = 2
@@ -48,7 +48,7 @@ NOT_JUNIT = Field(junit=False)
 class TrialResult:
     """Everything that is stored about one trial, as plain JSON values, because it crosses processes.
 
-    Each field is declared here alone (see `result_fields`). Its text is that of docs/reference/results.md.
+    Each field is declared here alone (see `field_declarations`); its text is in docs/reference/results.md.
     """
 
     id: Annotated[str, ELSEWHERE]

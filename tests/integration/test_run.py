@@ -161,7 +161,7 @@ def test_a_prefix_waits_for_a_cell_after_its_limit_as_published(project: Project
     (project.path / "conftest.py").unlink()
     slow = "import time; print('begun', flush=True); time.sleep(1.5); print('ended')"
     (project.path / "agent.py").write_text(
-        "from pytest_super.agents.history import history_text\n"
+        "from pytest_super.agents.clipped_history import history_text\n"
         "class Agent:\n"
         "    def run(self, trial):\n"
         "        print(history_text(trial.history))\n"

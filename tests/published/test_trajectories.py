@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from pytest_super.agents.asking import parse_submission
-from pytest_super.agents.history import clipped, content_text, history_text
+from pytest_super.agents.clipped_history import clipped, content_text, history_text
 from pytest_super.agents.react.agent import as_shown
 from pytest_super.agents.react.format import FormatError, parse_edit, parse_response, render_response
 from pytest_super.agents.replay import ReplayAgent

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
-from pytest_super.agents.history import EARLIER_MARK, LAST_MARK, clipped, content_text, history_text
+from pytest_super.agents.clipped_history import EARLIER_MARK, LAST_MARK, clipped, content_text, history_text
 from pytest_super.agents.react.agent import as_shown
 from pytest_super.agents.react.format import AFTER, BEFORE, parse_edit, parse_response
 from pytest_super.store.trajectory import Action, Origin, Step

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from pytest_super.agents.history import content_text
+from pytest_super.agents.clipped_history import content_text
 from pytest_super.cli import main
 from pytest_super.store.trajectory import Action
 from pytest_super.tasks.loading import load_tasks

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from pytest_super.agents.asking import ask, submit, task_text
-from pytest_super.agents.history import history_text
+from pytest_super.agents.clipped_history import history_text
 from pytest_super.agents.prompts import read_prompt
 from pytest_super.agents.react.format import ACTION_TYPES, FormatError, parse_edit, parse_response
 from pytest_super.model.completion import Message

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pytest_super.agents.asking import ask, submit, task_text
-from pytest_super.agents.history import PRE_EXECUTED_THOUGHT, clipped_observations
+from pytest_super.agents.clipped_history import PRE_EXECUTED_THOUGHT, clipped_observations
 from pytest_super.agents.prompts import read_prompt
 from pytest_super.agents.swe.commands import CommandError
 from pytest_super.agents.swe.format import parse_answer, render_answer, submission_text
