@@ -4,6 +4,7 @@ import json
 import os
 import shutil
 import subprocess
+from importlib.util import find_spec
 
 import pytest
 
@@ -16,7 +17,7 @@ from tests.integration.test_host_command import HostProject
 from tests.pages import example
 
 # Not in an environment with the lowest versions, of which the SDK needs newer ones.
-pytest.importorskip("mcp")
+pytestmark = pytest.mark.skipif(find_spec("mcp") is None, reason="there is no `mcp`")
 
 # Calls the test's `main` with a client.
 TOOL_CLIENT = """

@@ -12,9 +12,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-import anthropic
 import httpx
-import openai
 import pytest
 
 from pytest_super.model.client import GatewayModel
@@ -55,11 +53,15 @@ class Door:
 
     @cached_property
     def openai(self) -> Any:
+        import openai  # Not at the top, as below: each worker collects this module, and it takes seconds.
+
         client = openai.OpenAI(base_url=f"{self.url}/v1", api_key=self.token, max_retries=0)
         return self.clients.enter_context(client)
 
     @cached_property
     def anthropic(self) -> Any:
+        import anthropic
+
         client = anthropic.Anthropic(base_url=self.url, api_key=self.token, max_retries=0)
         return self.clients.enter_context(client)
 

