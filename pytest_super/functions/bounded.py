@@ -40,7 +40,7 @@ LATIN = "latin-1"
 
 
 def splice(name: str, original: bytes, changed: bytes, targets: Iterable[str]) -> Spliced:
-    """As `splicing.spliced`, for an untrusted changed file. Raises SourceError and InfrastructureError."""
+    """Do as `splicing.spliced`, for an untrusted changed file. Raises SourceError and InfrastructureError."""
     refuse_too_large(name, len(original), len(changed))
     files = {"original": original, "changed": changed}
     return Spliced(**done(len(original), job="splice", name=name, targets=[*targets], **files))

@@ -56,7 +56,7 @@ class RunPlan:
 
     @property
     def expected(self) -> dict[str, float]:
-        """By id of the tasks of all sets: the epochs to expect of an agent that has not changed."""
+        """Map the ids of all tasks to the epochs that are expected of an agent that has not changed."""
         expected: dict[str, float] = {}
         for one in self.sets.values():
             expected |= zip(one.tasks, one.schedule.expected(one.margin), strict=True)

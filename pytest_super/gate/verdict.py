@@ -68,7 +68,7 @@ class RunVerdict:
 
     @property
     def comparison(self) -> Comparison | None:
-        """With the baseline."""
+        """The one with the baseline."""
         return self.baseline.comparison
 
     @property

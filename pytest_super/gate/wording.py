@@ -65,7 +65,7 @@ def of_set(one: SetComparison, margin: float) -> str:
 
 
 def points_of(difference: float) -> str:
-    """As few digits as tell something."""
+    """Write as few digits as tell something."""
     points = 100 * difference
     return f"{points:+.0f}" if abs(points) >= LARGE else f"{points:+.1f}"
 

@@ -114,7 +114,7 @@ class GatewayModel:
 
     @property
     def name(self) -> str:
-        """As in --super-model."""
+        """The name is that of --super-model."""
         return self._gateway.settings.name
 
     def complete(self, messages: Sequence[Message], **parameters: Any) -> Completion:

@@ -95,7 +95,7 @@ class KnownModel:
         self.entry = entry_of(model, price_table())
 
     def _read(self, key: str | None) -> Reading:
-        """Also sets the address and the key, if litellm knows them."""
+        """Read what litellm knows, and set the address and the key if it knows them."""
         litellm, given = import_litellm(), self.base
         reading = Reading("", self.model, [])
         # It raises exceptions of many classes for a name that it does not know; the first call reports that.

@@ -134,7 +134,7 @@ def wrong_lines(values: Sequence[dict[str, Any]]) -> list[str]:
 
 
 def end_lines(values: Iterable[dict[str, Any]]) -> list[str]:
-    """For each command of a grader with values that only its end explains, that."""
+    """Tell the end of each command of a grader with values that only its end explains."""
     return [end_line(value) for value in values if value.get("printed") or value.get("exit_code") is not None]
 
 

@@ -177,7 +177,7 @@ class Progress:
 
     @property
     def seconds_left(self) -> float:
-        """As long as trials have taken until now; 0 if that is not known, or has been exceeded."""
+        """The time that trials have taken until now; 0 if that is not known, or has been exceeded."""
         whole = self.seconds_of_done / self.done * self.all if self.done else 0.0
         return max(0.0, whole - self.seconds)
 

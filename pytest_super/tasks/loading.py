@@ -137,7 +137,7 @@ def validate(
 
 
 def salvage(data: dict[str, Any], unread: Collection[str]) -> tuple[Task, list[ErrorDetails], set[str]]:
-    """As `validate`, for a task with errors: the task has only the valid fields."""
+    """Do as `validate` does, for a task with errors: the task has only the valid fields."""
     # An unknown field is reported even if its value cannot be read.
     unread = Task.model_fields.keys() & unread
     kept = {name: value for name, value in data.items() if name not in unread}

@@ -53,7 +53,7 @@ class WallLimit:
             self._end_trial()
 
     def during_call(self, model: Model | None) -> AbstractContextManager[None]:
-        """For a call of the model: an interrupt would leave its connection open."""
+        """Put the limit off in a call of the model: an interrupt would leave its connection open."""
         return self.put_off() if getattr(model, "ends_at_wall_limit", False) else nullcontext()
 
     def run(self, act: Callable[[], None]) -> None:

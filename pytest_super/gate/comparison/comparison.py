@@ -199,7 +199,7 @@ def compared_sets(
 
 
 def further_epochs(tasks: Sequence[ComparedTask], margin: float) -> int:
-    """By the noise of the baseline alone, as before a run."""
+    """Tell how many are needed by the noise of the baseline alone, as before a run."""
     values, weights = [one.baseline.values for one in tasks], [one.baseline.weight for one in tasks]
     needed = epochs_to_detect(values, weights, margin=margin) or 0
     return max(needed - max(len(one.candidate.values) for one in tasks), 0)

@@ -39,12 +39,14 @@ class EarlierRuns:
         again = {(one.id, one.epoch) for one in own if is_resumed and not one.is_error}
         known = {alike(one) for one in own if not one.is_error}
         tasks = {one.id for one in own}
+
+        def counts(one: TrialResult) -> bool:
+            if one.is_error:
+                return one.id in tasks and (one.id, one.epoch) not in again
+            return alike(one) in known
+
         taken = {identity(one, run) for one in own}
-        found = {
-            identity(one, run): one
-            for one in self.trials
-            if (one.id in tasks and (one.id, one.epoch) not in again if one.is_error else alike(one) in known)
-        }
+        found = {identity(one, run): one for one in self.trials if counts(one)}
         return [one for key, one in found.items() if key not in taken]
 
 

@@ -120,7 +120,7 @@ def power(
     epochs: Sequence[int],
     margin: float,
 ) -> Power:
-    """For a candidate with so many epochs of each of the baseline's tasks."""
+    """Tell what a candidate with so many epochs of each of the baseline's tasks finds."""
     run, shares = sample_of(baseline), shares_of(weights)
     drops = numpy.arange(0.0, float(run.means @ shares) + STEP / 2, STEP, dtype=numpy.float64)
     passes, regressed = chances(run, shares, numpy.array(epochs, dtype=numpy.float64), drops, margin)

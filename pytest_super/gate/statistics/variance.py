@@ -66,7 +66,7 @@ def wider(one: Variance, other: Variance) -> Variance:
 
 
 def widening(shares: Numbers) -> float:
-    """By how much the widest estimate is larger than the noise, on average, if trials share nothing.
+    """Tell by how much the widest estimate is larger than the noise, on average, if trials share nothing.
 
     That between n tasks has a standard deviation of √(2 / (n - 1)), and only counts where it is too large.
     """

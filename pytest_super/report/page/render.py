@@ -72,7 +72,7 @@ def resource(name: str) -> tuple[Markup, str]:
 
 
 def policy(*, is_served: bool) -> str:
-    """Only our own script and style run, and only a served page can ask its server."""
+    """Let only our own script and style run, and only a served page can ask its server."""
     connect = "; connect-src 'self'" if is_served else ""
     script, style = resource("page.js")[1], resource("page.css")[1]
     return (
@@ -195,7 +195,7 @@ def write_page(path: Path, folder: Path) -> None:
 
 
 def one_file(run: ShownRun, way: str) -> str:
-    """As many trials as fit. `way` is the path from the page's folder to that of the run, for links."""
+    """Write as many trials as fit. `way` is the path from the page's folder to that of the run, for links."""
     chosen = run.trials[: MOST_OF_ALL // LEAST_OF_TRIAL]
     most = min(MOST_OF_TRIAL, MOST_OF_ALL // max(len(chosen), 1))
     details = []

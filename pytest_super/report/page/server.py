@@ -194,7 +194,7 @@ class Handler(BaseHTTPRequestHandler):
         self.wfile.write(body)
 
     def send_file(self, run: Path, name: str) -> None:
-        """As text, whatever it contains."""
+        """Send it as text, whatever it contains."""
         try:
             file = open_own(run, name)
         except OSError:

@@ -37,7 +37,7 @@ class LiveRun:
         self.open_display = ExitStack()
 
     def open(self) -> None:
-        """Only for a trial, because a thread would be noticed by tests that fork."""
+        """Begin only with a trial, because a thread would be noticed by tests that fork."""
         if self.display is not None or not self.config.pluginmanager.has_plugin("terminalreporter"):
             return
         descriptor = own_descriptor(sys.stdout, self.open_display)
