@@ -170,9 +170,8 @@ class SandboxFiles:
         """
         asked = {"most": DIGESTED, "largest": READ_LIMIT, "seconds": seconds}
         found = self._channel.value("digests", path, **asked)
-        return Digests(
-            files=[FileDigest(**file) for file in found["files"]], is_complete=found["is_complete"]
-        )
+        files = [FileDigest(**file) for file in found["files"]]
+        return Digests(files=files, is_complete=found["is_complete"])
 
     def remove(self, path: str) -> None:
         """Remove the file, link or folder, if it is there. Raises OSError as `os.unlink` does."""

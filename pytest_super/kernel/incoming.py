@@ -100,12 +100,9 @@ class Incoming:
             self.drop(kind)
             if kind not in schema.OUTPUT:
                 return None
-            note = {
-                "data": {"text/plain": f"[{kind} left out: {misfit}]"},
-                "metadata": None,
-                "transient": None,
-            }
-            return Message(frames.IOPUB, cause, "display_data", note)
+            note = {"text/plain": f"[{kind} left out: {misfit}]"}
+            display = {"data": note, "metadata": None, "transient": None}
+            return Message(frames.IOPUB, cause, "display_data", display)
 
 
 def control_parts(parts: list[bytes]) -> tuple[dict[str, Any], bytes]:

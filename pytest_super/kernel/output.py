@@ -160,11 +160,10 @@ def output_of(kind: str, content: dict[str, Any]) -> dict[str, Any]:
     """The nbformat output of a message."""
     if kind in ("stream", "error"):
         return {"output_type": kind, **content}
-    data, metadata = dict(content["data"]), content["metadata"] or {}
+    shown = {"data": dict(content["data"]), "metadata": content["metadata"] or {}}
     if kind == "execute_result":
-        count = content["execution_count"]
-        return {"output_type": kind, "data": data, "metadata": metadata, "execution_count": count}
-    return {"output_type": "display_data", "data": data, "metadata": metadata}
+        return {"output_type": kind, **shown, "execution_count": content["execution_count"]}
+    return {"output_type": "display_data", **shown}
 
 
 def stream_output(name: str, text: str) -> dict[str, Any]:

@@ -12,6 +12,9 @@ from pytest_super.kernel.output import CellOutput
 from pytest_super.kernel.running_cell import Listener, Listeners, Running
 from pytest_super.words import exit_code, exit_words
 
+Texts = Mapping[str, str]
+"""The variables of a program, or its files by their paths."""
+
 
 class ProgramChannel:
     """Runs one program at a time. The reader thread calls `receive` and `end`."""
@@ -37,13 +40,7 @@ class ProgramChannel:
             running = 0.0 if self._program is None else self._program.seconds(self._clock())
             return self._before + running
 
-    def run(
-        self,
-        command: str,
-        environment: Mapping[str, str],
-        files: Mapping[str, str],
-        listener: Listener | None,
-    ) -> None:
+    def run(self, command: str, environment: Texts, files: Texts, listener: Listener | None) -> None:
         """Request a program. One that still runs, since its end was not awaited, counts as ended."""
         given = {"command": command, "environment": dict(environment), "files": dict(files)}
         with self._changed:

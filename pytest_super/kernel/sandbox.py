@@ -204,15 +204,8 @@ def installed(package: str) -> str:
 
 def refuse_missing(task_id: str, spec: SandboxSpec, sandbox: Sandbox) -> None:
     """Raises UnsupportedError if the sandbox lacks limits or resources that the task's `spec` requires."""
-    required = {
-        "image": spec.image is not None,
-        "cpus": spec.cpus is not None,
-        "memory": spec.memory is not None,
-        "disk": spec.disk is not None,
-        "pids": spec.pids is not None,
-        "no_network": spec.network is False,
-        "gpus": bool(spec.gpus),
-    }
+    required = {name: getattr(spec, name) is not None for name in ("image", "cpus", "memory", "disk", "pids")}
+    required |= {"no_network": spec.network is False, "gpus": bool(spec.gpus)}
     capabilities = sandbox.capabilities
     missing = [name for name, needed in required.items() if needed and not getattr(capabilities, name)]
     if missing:

@@ -47,6 +47,8 @@ _IDLE = re.compile(
     """,
     re.VERBOSE,
 )
+# The relative movements among them: how many rows down, and how many columns to the right.
+_MOVES = {"A": (-1, 0), "B": (1, 0), "C": (0, 1), "D": (0, -1), "E": (1, 0), "F": (-1, 0)}
 _TOKEN = re.compile(rf"[^\n\r\x08\x1b]+|\n|\r+|\x08+|\x1b{_EFFECTIVE}")
 
 
@@ -120,20 +122,11 @@ class _Screen:
         self._column = end
 
     def _control(self, final: str, number: int) -> None:
-        row, column, count = self._row, self._column, max(1, number)
+        count, (down, right) = max(1, number), _MOVES.get(final, (0, 0))
+        row, column = self._row + down * count, self._column + right * count
         match final:
-            case "A":
-                row -= count
-            case "B":
-                row += count
-            case "C":
-                column += count
-            case "D":
-                column -= count
-            case "E":
-                row, column = row + count, 0
-            case "F":
-                row, column = row - count, 0
+            case "E" | "F":
+                column = 0
             case "G":
                 column = count - 1
             case "K" if number in (0, 2):

@@ -91,13 +91,21 @@ def replace_surrogates(value: str) -> str:
 # Numbers and choices
 
 
-def whole(most: int = 2**63, least: int = 0) -> Type:
-    def fit(value: Any) -> int:
-        if not isinstance(value, int) or isinstance(value, bool) or not least <= value <= most:
-            raise Misfit("not a whole number in its bounds")
+def fitting(is_fitting: Callable[[Any], bool], otherwise: str) -> Type:
+    """A value as it is, if it fits. `otherwise` says what it is not."""
+
+    def fit(value: Any) -> Any:
+        if not is_fitting(value):
+            raise Misfit(otherwise)
         return value
 
     return fit
+
+
+def whole(most: int = 2**63, least: int = 0) -> Type:
+    """A whole number."""
+    why = "not a whole number in its bounds"
+    return fitting(lambda value: type(value) is int and least <= value <= most, why)
 
 
 def number(most: float, least: float = 0.0) -> Type:
@@ -111,19 +119,12 @@ def number(most: float, least: float = 0.0) -> Type:
     return fit
 
 
-def flag(value: Any) -> bool:
-    if not isinstance(value, bool):
-        raise Misfit("neither true nor false")
-    return value
+flag = fitting(lambda value: isinstance(value, bool), "neither true nor false")
 
 
 def one_of(*known: str) -> Type:
-    def fit(value: Any) -> str:
-        if not isinstance(value, str) or value not in known:
-            raise Misfit(f"none of {', '.join(known)}")
-        return value
-
-    return fit
+    """One of these texts."""
+    return fitting(lambda value: isinstance(value, str) and value in known, f"none of {', '.join(known)}")
 
 
 # Compounds

@@ -20,7 +20,7 @@ from pytest_super.model.completion import (
     RunCostError,
     Usage,
 )
-from pytest_super.model.gateway_process import EVENTS, WAITS, Line
+from pytest_super.model.gateway_process import EVENTS, WAITS, Left, Line, Opened
 from pytest_super.model.protocols.common import COMMON
 from pytest_super.model.protocols.route import Route
 from pytest_super.model.settings import CallingTrial
@@ -74,6 +74,10 @@ REPORT_SECONDS = 10.0
 PATIENCE = 2.0
 
 
+def ignore(_: Any) -> None:
+    """For what is told to nobody."""
+
+
 class GatewayModel:
     """The run's model under one trial's limits, which the gateway enforces."""
 
@@ -88,7 +92,7 @@ class GatewayModel:
         cost_limit: float | None,
         is_open: bool = False,
         seconds_left: Callable[[], float] = lambda: inf,
-        waits_for: Callable[[str], None] = lambda _: None,
+        waits_for: Callable[[str], None] = ignore,
     ) -> None:
         """`token_limit` returns the prompt tokens allowed in total, `seconds_left` a call's time limit.
 
@@ -131,8 +135,8 @@ class GatewayModel:
         self,
         route: Route,
         body: bytes,
-        opened: Callable[[Callable[[], None]], None] = lambda _: None,
-        relay: Callable[[bytes], None] = lambda _: None,
+        opened: Opened = ignore,
+        relay: Callable[[bytes], None] = ignore,
         headers: Mapping[str, str] | None = None,
         *,
         is_program: bool = True,
@@ -202,7 +206,7 @@ class GatewayModel:
             return None
         request: Line = {"route": None, "headers": {}, "timeout": timeout}
         try:
-            account = self._send(request, b"", countdown(timeout + REPORT_SECONDS))
+            account = self._send(request, b"", countdown(timeout + REPORT_SECONDS), ignore, ignore)
         except ModelError:
             return None
         return None if "error" in account else account
@@ -214,7 +218,7 @@ class GatewayModel:
         return self._gateway.ask({**request, "trial": asdict(trial)}, body, *how)
 
 
-def countdown(seconds: float) -> Callable[[], float]:
+def countdown(seconds: float) -> Left:
     """A function that returns the seconds left of these, and then raises ModelError."""
     deadline = monotonic() + seconds
 

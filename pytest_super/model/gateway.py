@@ -13,7 +13,6 @@ import shutil
 import sys
 import threading
 import traceback
-from collections.abc import Mapping
 from math import inf
 from pathlib import Path
 from time import monotonic
@@ -139,26 +138,21 @@ class GatewayServer:
 
     async def _result(self, asked: Line, body: bytes, lines: AnswerLines) -> Line:
         # Not validated: only our own clients write the line, since programs choose only the body.
-        trial, headers = CallingTrial(**asked["trial"]), asked["headers"]
+        trial = CallingTrial(**asked["trial"])
         if asked["route"] is None:
             return await self.caller.usage(trial.name, asked["timeout"])
         route, given = Route(**asked["route"]), plain(loaded(body))
         if not isinstance(given, dict):
             raise invalid("the body", "must be a JSON object")
+        protocol = ROUTES[route]
         if route.is_count:
-            protocol = ROUTES[route]
             with reading():
                 request, _ = protocol.accepted(given, is_open=False)
             return {"body": protocol.counted(estimate_tokens(request))}
-        return await self._call(trial, route, given, headers, lines)
+        return await self._call(trial, headers_for(protocol, asked["headers"]), route, given, lines)
 
     async def _call(
-        self,
-        trial: CallingTrial,
-        route: Route,
-        given: Request,
-        headers: Mapping[str, str],
-        lines: AnswerLines,
+        self, trial: CallingTrial, headers: dict[str, str], route: Route, given: Request, lines: AnswerLines
     ) -> Line:
         """The facts of an answer, and its body if that has not gone as events."""
         protocol = ROUTES[route]
@@ -171,8 +165,7 @@ class GatewayServer:
             self.caller.retry.limiter.end_head_start()
             lines.relay("".join(protocol.relayed(event, given) for event in events))
 
-        passed = headers_for(protocol, headers)
-        asked = Asked(protocol, request, chat, headers=passed, relay=relay if is_stream else None)
+        asked = Asked(protocol, request, chat, headers=headers, relay=relay if is_stream else None)
         answer = await self.caller.complete(trial, asked)
         waited = self.caller.ledger.account(trial.name).waiting.seconds
         facts = {**answer.facts(), "removed": removed, "waited_seconds": waited}

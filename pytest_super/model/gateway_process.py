@@ -33,6 +33,10 @@ from pytest_super.model.settings import ModelSettings
 from pytest_super.store.json_lines import to_line
 
 Line = dict[str, Any]
+Left = Callable[[], float]
+"""Returns the seconds left, which can rise, and raises an exception when there are none."""
+Hear = Callable[[Line], None]
+Opened = Callable[[Callable[[], None]], None]
 
 WAITS, EVENTS, LAST = "waits", "events", "last"
 PIECE = 256 * 2**10
@@ -168,19 +172,12 @@ class Gateway:
         with self._lock:
             return self._downtime + (0.0 if self._down_since is None else monotonic() - self._down_since)
 
-    def ask(
-        self,
-        request: Line,
-        body: bytes,
-        left: Callable[[], float],
-        hear: Callable[[Line], None] = lambda _: None,
-        opened: Callable[[Callable[[], None]], None] = lambda _: None,
-    ) -> Line:
+    def ask(self, request: Line, body: bytes, left: Left, hear: Hear, opened: Opened) -> Line:
         """What the gateway's last line says; `hear` gets the lines before it.
 
-        A gateway that died or hangs is replaced, and asked again unless it has begun a stream. `left` returns
-        the seconds left, which can rise, and raises an exception that ends the request when there are none.
-        So does `opened`, which gets before each try what breaks it off. Raises ModelError.
+        A gateway that died or hangs is replaced, and asked again unless it has begun a stream. An exception
+        of `left` ends the request, and one of `opened`, which gets before each try what breaks it off. Raises
+        ModelError.
         """
         request = {**request, "sign_of_life": self._longest_silence / SIGNS_OF_LIFE}
         is_stream = False
@@ -207,7 +204,7 @@ class Gateway:
                 raise ModelError("the model gateway died while it answered")
         raise ModelError(f"the model gateway died {MAX_STARTS} times on one call: {self.last_log_line()}")
 
-    def _next_lines(self, connection: Connection, left: Callable[[], float]) -> list[Line]:
+    def _next_lines(self, connection: Connection, left: Left) -> list[Line]:
         """Raises TimeoutError if the gateway hangs, and ConnectionError if it died."""
         seconds = left()
         try:

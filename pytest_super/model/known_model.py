@@ -179,9 +179,8 @@ class KnownModel:
                 body: Body = plain(response.model_dump(warnings=False))
                 return body
         except Exception as error:
-            failure = explain(
-                error, self.model, self._secrets, is_sent=any(sent), otherwise=self._meaning(error)
-            )
+            meaning = self._meaning(error)
+            failure = explain(error, self.model, self._secrets, is_sent=any(sent), otherwise=meaning)
         if limit.expired():
             failure = ModelCallError(Failure.TRANSIENT, f"{self.model}: no answer within {seconds:g} s")
         # Outside of the handler: a traceback would show the secrets that `explain` removes.

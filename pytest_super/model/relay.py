@@ -20,7 +20,7 @@ from time import monotonic
 from typing import TYPE_CHECKING
 
 from pytest_super.model.completion import ModelError
-from pytest_super.model.gateway_process import LAST, Gateway, Line, temporary_folder
+from pytest_super.model.gateway_process import LAST, Gateway, Hear, Left, Line, Opened, temporary_folder
 from pytest_super.model.settings import ModelSettings
 from pytest_super.platform import host
 from pytest_super.store.json_lines import to_line
@@ -57,14 +57,7 @@ class RelayedGateway:
         with suppress(OSError):
             self._controller.send(None)
 
-    def ask(
-        self,
-        request: Line,
-        body: bytes,
-        left: Callable[[], float],
-        hear: Callable[[Line], None] = lambda _: None,
-        opened: Callable[[Callable[[], None]], None] = lambda _: None,
-    ) -> Line:
+    def ask(self, request: Line, body: bytes, left: Left, hear: Hear, opened: Opened) -> Line:
         """The same as Gateway.ask."""
         try:
             with self._call() as channel:
@@ -91,7 +84,7 @@ class RelayedGateway:
                 del self._began[channel]
             channel.close()
 
-    def _answer(self, channel: Channel, left: Callable[[], float], hear: Callable[[Line], None]) -> Line:
+    def _answer(self, channel: Channel, left: Left, hear: Hear) -> Line:
         while True:
             try:
                 line = json.loads(channel.receive(left()))

@@ -9,7 +9,7 @@ from pytest_super.option_values import ini_value
 from pytest_super.platform import obey_interrupts, when_parent_ends
 from pytest_super.session.hooks import Session
 from pytest_super.session.run import RUN, Run, is_worker, open_run
-from pytest_super.session.settings import Settings, read_settings, refuse_unwritable_page
+from pytest_super.session.settings import Settings, read_settings, refuse_unwritable_page, usage_errors
 from pytest_super.session.signals import Interrupts
 from pytest_super.session.start.collection import name_items_in_order
 from pytest_super.session.start.recorded_answers import with_answers
@@ -25,6 +25,7 @@ from pytest_super.session.trial.scoring import GATES, SCORING, Scoring, read_gat
 from pytest_super.session.trial.start_ahead import START_AHEAD, StartAhead
 
 
+@usage_errors()
 def activate(config: pytest.Config) -> None:
     """Make this session a run. Raises pytest.UsageError before anything is spent.
 

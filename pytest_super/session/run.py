@@ -13,7 +13,7 @@ from pytest_super.errors import SuperError
 from pytest_super.kernel.providers.registry import AUTO, Choice, choose_provider, find_provider
 from pytest_super.model.settings import ModelSettings
 from pytest_super.session.comparability import subject_of
-from pytest_super.session.settings import Settings
+from pytest_super.session.settings import Settings, usage_errors
 from pytest_super.store.json_lines import UNREADABLE
 from pytest_super.store.results import FORMAT, read_results
 from pytest_super.store.run_folder import new_run_id
@@ -85,16 +85,14 @@ class Run:
         # For a worker, `latest` could already be another run.
         settings = self.settings
         found = {name: getattr(settings, name) for name in ANSWERS}
-        paths = {
-            "trajectory": settings.for_agent.trajectory,
-            "baseline": settings.baseline,
-            "anchor": settings.anchor,
-        }
-        return {**own, **found, **{name: str(path or "") for name, path in paths.items()}}
+        paths = {name: str(getattr(settings, name) or "") for name in SIDES}
+        return {**own, **found, **paths, "trajectory": str(settings.for_agent.trajectory or "")}
 
 
 # What the controller finds for the settings.
 ANSWERS = ("answers", "answers_of", "forked_from", "model")
+# What a run is compared with.
+SIDES = ("baseline", "anchor")
 RUN = pytest.StashKey[Run]()
 # The key of a worker's output under which it sends its hints to the controller.
 HINTS = "super_hints"
@@ -111,13 +109,13 @@ def worker_name(config: pytest.Config) -> str:
 
 
 def open_run(config: pytest.Config, settings: Settings) -> Run:
-    """The run of this session. Raises pytest.UsageError."""
+    """The run of this session. Raises SuperError and pytest.UsageError."""
     if is_worker(config):
         data = {**config.workerinput["super"]}  # type: ignore[attr-defined]
         for_agent = replace(settings.for_agent, trajectory=path_or_none(data.pop("trajectory")))
-        baseline, anchor = (path_or_none(data.pop(name)) for name in ("baseline", "anchor"))
         found = {name: data.pop(name) for name in ANSWERS}
-        settings = replace(settings, for_agent=for_agent, baseline=baseline, anchor=anchor, **found)
+        found |= {name: path_or_none(data.pop(name)) for name in SIDES}
+        settings = replace(settings, for_agent=for_agent, **found)
         return Run(settings=settings, **data)
     sandbox, note = provider_for(config, settings)
     return Run(
@@ -139,14 +137,12 @@ def path_or_none(text: str) -> Path | None:
 
 def run_named(directory: Path, name: str) -> Path:
     """The folder of a stored run: by its id, as `latest`, or by its path. Raises pytest.UsageError."""
-    try:
+    with usage_errors(f"--super-resume={name}"):
         return find_run(directory, name)
-    except SuperError as error:
-        raise pytest.UsageError(f"--super-resume={name}: {error}") from None
 
 
 def provider_for(config: pytest.Config, settings: Settings) -> tuple[str | None, str]:
-    """The name of the sandbox provider, and a note on it for the header. Raises pytest.UsageError."""
+    """The name of the sandbox provider, and a note on it for the header. Raises SuperError."""
     # A list of tasks needs no engine.
     if config.option.collectonly:
         return None, ""
@@ -155,10 +151,10 @@ def provider_for(config: pytest.Config, settings: Settings) -> tuple[str | None,
         choice = choose_provider(settings.sandbox, settings.for_sandboxes, is_trusted=is_trusted)
         refuse_without_image(choice, settings)
         return choice
-    except SuperError as error:
+    except SuperError:
         if settings.sandbox == AUTO and offers(config, "pytest_super_make_sandbox"):
             return None, "made by the project"
-        raise pytest.UsageError(str(error)) from None
+        raise
 
 
 def refuse_without_image(choice: Choice, settings: Settings) -> None:

@@ -2,7 +2,8 @@
 
 import os
 import stat
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
@@ -89,8 +90,17 @@ class Settings:
         return bool(self.fail_under or self.must_solve or self.baseline)
 
 
+@contextmanager
+def usage_errors(option: str = "") -> Iterator[None]:
+    """Turns a SuperError of the block into pytest.UsageError, whose text begins with the option, if any."""
+    try:
+        yield
+    except SuperError as error:
+        raise pytest.UsageError(f"{option}: {error}" if option else str(error)) from None
+
+
 def read_settings(config: pytest.Config) -> Settings:
-    """The settings of a session with an agent. Raises pytest.UsageError."""
+    """The settings of a session with an agent. Raises SuperError and pytest.UsageError."""
     values = {option.key.removeprefix("super_"): value_of(config, option) for option in OPTIONS}
     refuse_endless_epochs(values)
     if values["anchor"] and not values["baseline"]:
@@ -144,10 +154,8 @@ def named_by(
     if not (given := values[name]):
         return None
     path = resolved(config, f"super_{name}", given)
-    try:
+    with usage_errors(f"--super-{name}={given}"):
         return find(config.rootpath / values["dir"], str(path) if path.exists() else given).resolve()
-    except SuperError as error:
-        raise pytest.UsageError(f"--super-{name}={given}: {error}") from None
 
 
 def refuse_unwritable_page(page: Path) -> None:
@@ -165,11 +173,8 @@ def refuse_unwritable_page(page: Path) -> None:
 
 
 def program_of(agent: str) -> ProgramInImage | None:
-    """The program that the agent needs in its sandbox's image, if any. Raises pytest.UsageError."""
-    try:
-        installed = installed_agent(agent)
-    except SuperError as error:
-        raise pytest.UsageError(str(error)) from None
+    """The program that the agent needs in its sandbox's image, if any. Raises SuperError."""
+    installed = installed_agent(agent)
     return None if installed is None else installed.program(is_exact="==" in agent)
 
 
@@ -196,10 +201,7 @@ def model_name(config: pytest.Config, name: str | None) -> str | None:
         return name
     from pytest_super.model.scripted import model_of_script
 
-    try:
-        return model_of_script(resolved(config, "super_model", name.removeprefix(SCRIPTED)))
-    except SuperError as error:
-        raise pytest.UsageError(str(error)) from None
+    return model_of_script(resolved(config, "super_model", name.removeprefix(SCRIPTED)))
 
 
 def model_parameters(values: dict[str, Any]) -> tuple[tuple[str, Any], ...]:

@@ -127,9 +127,8 @@ class Budget:
         self, *, prompt_tokens: int, completion_tokens: int, cost_usd: float | None, seconds: float
     ) -> None:
         """Count one call of a model. `cost_usd` is None if it is not known."""
-        self._told += Usage(
-            prompt_tokens=prompt_tokens, completion_tokens=completion_tokens, cost_usd=cost_usd
-        )
+        used = Usage(prompt_tokens=prompt_tokens, completion_tokens=completion_tokens, cost_usd=cost_usd)
+        self._told += used
         self.model_seconds += seconds
 
     def charge_call(self, used: Usage, seconds: float, began: float | None = None) -> None:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING
 
 from pytest_super.kernel.cell import CellResult, Outcome
 from pytest_super.kernel.observed import ObservedProcess
+from pytest_super.kernel.programs import Texts
+from pytest_super.kernel.running_cell import Listener
 from pytest_super.model.completion import Model
 from pytest_super.trial.observation import observation_of
 from pytest_super.words import exit_words
@@ -63,13 +64,7 @@ class Program:
         self._processes: dict[int, ObservedProcess] | None = None
         self._dropped: Counter[str] = Counter()
 
-    def run(
-        self,
-        command: str,
-        environment: Mapping[str, str],
-        files: Mapping[str, str],
-        listener: Callable[[str], None],
-    ) -> ProgramResult:
+    def run(self, command: str, environment: Texts, files: Texts, listener: Listener) -> ProgramResult:
         """Write `files` (path to text) in folders that are made if necessary, then run `command` by `sh -c`.
 
         The program has `environment` besides that of the sandbox. `listener` gets all output as it streams.

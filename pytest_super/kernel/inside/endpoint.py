@@ -230,10 +230,8 @@ class EndpointHandler(BaseHTTPRequestHandler):
         """`size` is None for an answer that comes in chunks."""
         self.send_response(status)
         self.send_header("Content-Type", kind)
-        if size is None:
-            self.send_header("Transfer-Encoding", "chunked")
-        else:
-            self.send_header("Content-Length", str(size))
+        length = ("Transfer-Encoding", "chunked") if size is None else ("Content-Length", str(size))
+        self.send_header(*length)
         if self.close_connection:
             self.send_header("Connection", "close")
         self.end_headers()

@@ -53,22 +53,17 @@ class Clipper:
             raise ValueError("too many values")
         header, content = json.loads(body[0]), json.loads(body.pop().decode("utf-8", "replace"))
         if channel == IOPUB and header["msg_type"] == "stream" and isinstance(content["text"], str):
-            return self._split(channel, head, header, body[1:], content)
+            return self._split(head, header, body[1:], content)
         return iter((self._sealed(channel, head, [*body, clipped(content)]),))
 
     def _split(
-        self,
-        channel: int,
-        head: list[bytes],
-        header: dict[str, Any],
-        others: list[bytes],
-        content: dict[str, Any],
+        self, head: list[bytes], header: dict[str, Any], others: list[bytes], content: dict[str, Any]
     ) -> Iterator[bytes]:
         """Split one stream message. Each part has its own id, or equal parts would have equal signatures."""
         for number, text in enumerate(pieces(content["text"])):
             part = dump(dict(header, msg_id=f"{header.get('msg_id')}.{number}"))
             shown = b'{"name": %s, "text": %s}' % (dump(content.get("name"))[:PIECE], text)
-            yield self._sealed(channel, head, [part, *others, shown])
+            yield self._sealed(IOPUB, head, [part, *others, shown])
 
     def _sealed(self, channel: int, head: list[bytes], body: list[bytes]) -> bytes:
         signature = hmac.new(self._key, b"".join(body), hashlib.sha256).hexdigest().encode()

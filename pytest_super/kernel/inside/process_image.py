@@ -81,34 +81,35 @@ def link(path: str) -> str | None:
         return None
 
 
+def told(path: str, most: int = -1) -> bytes:
+    """At most so many bytes of a file of /proc; b"" if it cannot be read."""
+    try:
+        with open(path, "rb") as file:
+            return file.read(most)
+    except OSError:
+        return b""
+
+
 def arguments_of(pid: int) -> tuple[list[str], bool]:
     """The arguments, and whether there are more than are read."""
-    try:
-        with open(f"/proc/{pid}/cmdline", "rb") as file:
-            data, rest = file.read(LONGEST_ARGUMENTS), file.read(1)
-    except OSError:
-        return [], False
-    return [os.fsdecode(argument) for argument in data.split(b"\0")[:-1]], bool(rest)
+    data = told(f"/proc/{pid}/cmdline", LONGEST_ARGUMENTS + 1)
+    arguments = data[:LONGEST_ARGUMENTS].split(b"\0")[:-1]
+    return [os.fsdecode(argument) for argument in arguments], len(data) > LONGEST_ARGUMENTS
 
 
 def reads_terminal(pid: int) -> bool:
     """Whether it waits for input from a terminal."""
     try:
-        with open(f"/proc/{pid}/syscall") as file:
-            call, first = file.read().split()[:2]
-        descriptor = int(first, 16) - READS[os.uname().machine][call]
-    except (OSError, ValueError, KeyError):
+        call, first = told(f"/proc/{pid}/syscall").split()[:2]
+        descriptor = int(first, 16) - READS[os.uname().machine][call.decode()]
+    except (ValueError, KeyError):
         return False
     # Not the other end, /dev/pts/ptmx.
     return (link(f"/proc/{pid}/fd/{descriptor}") or "").rstrip("0123456789") in ("/dev/pts/", "/dev/tty")
 
 
 def environment_of(pid: int) -> dict[str, str]:
-    try:
-        with open(f"/proc/{pid}/environ", "rb") as file:
-            entries = os.fsdecode(file.read(LONGEST_ENVIRONMENT)).split("\0")
-    except OSError:
-        return {}
+    entries = os.fsdecode(told(f"/proc/{pid}/environ", LONGEST_ENVIRONMENT)).split("\0")
     return dict(entry.split("=", 1) for entry in entries if "=" in entry)
 
 
@@ -150,12 +151,9 @@ def named_files(pid: int, image: Image, above: str | None) -> dict[str, str]:
 
 
 def is_closed_on_exec(pid: int, descriptor: int) -> bool:
-    try:
-        with open(f"/proc/{pid}/fdinfo/{descriptor}") as file:
-            flags = next(line.split()[1] for line in file if line.startswith("flags:"))
-    except (OSError, StopIteration):
-        return False
-    return bool(int(flags, 8) & os.O_CLOEXEC)
+    lines = told(f"/proc/{pid}/fdinfo/{descriptor}").splitlines()
+    flags = [int(line.split()[1], 8) for line in lines if line.startswith(b"flags:")]
+    return any(one & os.O_CLOEXEC for one in flags)
 
 
 def repositories_of(files: Iterable[str]) -> set[str]:

@@ -88,7 +88,7 @@ class KernelProcess:
         # The history's database is a file in HOME, shared by all kernels and slow. What IPython pages, as for
         # `len?`, would be a field of the cell's reply, and not an output in its place among the others.
         options = ["-f", connection, "--HistoryManager.enabled=False", "--InteractiveShell.display_page=True"]
-        self.pid = (start or spawn)([sys.executable, program, *options], write_end, folder)
+        self.pid = (start or spawn_kernel)([sys.executable, program, *options], write_end, folder)
         prefer_as_victim(self.pid)
         os.close(write_end)
         # The count is of the whole group: a kill before this start does not explain this kernel's death.
@@ -128,16 +128,19 @@ class KernelProcess:
         return f"{cause}: {words.splitlines()[-1]}" if words else cause
 
 
-def spawn(command: list[str], stderr: int, folder: str) -> int:
-    """Start `command` in its own session, with empty input and `stderr` as both outputs."""
-    environment = {**os.environ, **kernel_variables(os.getpid(), folder)}
+def spawn_kernel(command: list[str], stderr: int, folder: str) -> int:
+    return spawn(command, {**os.environ, **kernel_variables(os.getpid(), folder)}, stderr)
+
+
+def spawn(command: list[str], environment: dict[str, str], output: int, **options: Any) -> int:
+    """Start `command` in its own session, with empty input and `output` as both outputs."""
     actions: list[Any] = [
         (os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0),
-        (os.POSIX_SPAWN_DUP2, stderr, 1),
-        (os.POSIX_SPAWN_DUP2, stderr, 2),
+        (os.POSIX_SPAWN_DUP2, output, 1),
+        (os.POSIX_SPAWN_DUP2, output, 2),
     ]
     # Not by `subprocess`, whose import would delay the kernel's start.
-    return os.posix_spawn(command[0], command, environment, file_actions=actions, setsid=True)
+    return os.posix_spawn(command[0], command, environment, file_actions=actions, setsid=True, **options)
 
 
 def kernel_variables(bridge: int, folder: str) -> dict[str, str]:

@@ -115,24 +115,12 @@ class ProgramRun:
 
 
 def spawn(command: str, environment: dict[str, str], folder: str, output: int) -> int:
-    actions: list[Any] = [
-        (os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0),
-        (os.POSIX_SPAWN_DUP2, output, 1),
-        (os.POSIX_SPAWN_DUP2, output, 2),
-    ]
-    arguments = ["/bin/sh", "-c", command]
     # Nothing else here depends on the current directory, and a kernel's start changes it too.
     os.chdir(folder)
-    # Its own session, so that `kill 0` in it reaches nothing else.
-    return os.posix_spawn(
-        arguments[0],
-        arguments,
-        environment,
-        file_actions=actions,
-        setsid=True,
-        # Python ignores them, and the shell of a background job SIGINT.
-        setsigdef=(signal.SIGINT, signal.SIGPIPE, signal.SIGXFSZ),
-    )
+    # Python ignores them, and the shell of a background job SIGINT.
+    ignored = (signal.SIGINT, signal.SIGPIPE, signal.SIGXFSZ)
+    # In its own session, so that `kill 0` in it reaches nothing else.
+    return processes.spawn(["/bin/sh", "-c", command], environment, output, setsigdef=ignored)
 
 
 def with_model_at_hand(environment: dict[str, str]) -> dict[str, str]:

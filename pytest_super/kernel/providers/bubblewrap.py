@@ -23,6 +23,7 @@ from pytest_super.kernel.providers.bwrap import (
     UID,
     bind,
     can_limit,
+    copy_etc_files,
     isolation,
     launch,
     leave_keys,
@@ -158,7 +159,7 @@ class BubblewrapSandbox:
     def _make_folder(self) -> None:
         self._folder.make(Path(VENV), self._system.interpreter)
         (self.folder / "etc").mkdir()
-        self._system.copy_files(self.folder / "etc")
+        copy_etc_files(self._system.etc, self.folder / "etc")
         for name, text in ACCOUNTS.items():
             (self.folder / "etc" / name).write_text(text)
         # In a file: other users of the machine can read the arguments of a process.
@@ -177,18 +178,14 @@ class BubblewrapSandbox:
         """The options of bwrap up to the variables. Later binds cover earlier ones."""
         own = [(self.folder / "tmp", "/tmp"), (self.folder / "work", WORKDIR)]
         own += [(self.folder / "home", HOME), (self.folder / "venv", VENV)]
+        files = [(str(self._readable(source, target)), target) for target, source in self._files().items()]
         return [
             *isolation(way(), has_network=bool(self.spec.network)),
             *self._system.binds(),
             *(*proc_options(), "--dev", "/dev", "--dir", "/run"),
             *(word for source, target in own for word in bind(source, target, option="--bind")),
             *self._system.binds_above(self.folder),
-            *(
-                word
-                for target, source in self._files().items()
-                for word in bind(self._readable(source, target), target)
-            ),
-            *(word for source, target in self._mounts() for word in bind(source, target)),
+            *(word for source, target in [*files, *self._mounts()] for word in bind(source, target)),
             # Last: no mount point can be made after it.
             *("--remount-ro", "/etc", "--remount-ro", "/", "--chdir", WORKDIR),
         ]

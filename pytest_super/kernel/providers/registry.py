@@ -113,6 +113,12 @@ def find_provider(name: str) -> Provider:
     return provider
 
 
+def why_not(provider: Provider, settings: SandboxSettings) -> str | None:
+    """Why no sandbox can be made here, or not with the image that the settings name; None if one can."""
+    reason = provider.why_unavailable()
+    return provider.why_unprepared(settings) if reason is None and settings.image else reason
+
+
 def choose_provider(name: str, settings: SandboxSettings, *, is_trusted: bool) -> Choice:
     """The provider of that name, or for `auto` the first that can be used. Raises SuperError if none can.
 
@@ -121,11 +127,7 @@ def choose_provider(name: str, settings: SandboxSettings, *, is_trusted: bool) -
     what the first provider lacks is an error and no reason to choose another.
     """
     if name != AUTO:
-        provider = find_provider(name)
-        reason = provider.why_unavailable()
-        if reason is None and settings.image:
-            reason = provider.why_unprepared(settings)
-        if reason is not None:
+        if reason := why_not(find_provider(name), settings):
             raise SuperError(reason)
         return Choice(name, note(name, []))
     reasons: list[str] = []

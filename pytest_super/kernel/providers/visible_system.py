@@ -14,7 +14,6 @@ from pytest_super.kernel.providers.bwrap import (
     ETC_OF_NETWORK,
     SYSTEM,
     bind,
-    copy_etc_files,
     covered,
     etc_folders,
     shipped_tasks,
@@ -47,11 +46,8 @@ class HostSystem:
 
     def __init__(self, settings: SandboxSettings, has_network: bool) -> None:
         self._settings = settings
-        self._etc = (*ETC, *ETC_OF_NETWORK) if has_network else ETC
-
-    def copy_files(self, etc: Path) -> None:
-        """Copy files into the sandbox's own /etc. Raises OSError."""
-        copy_etc_files(self._etc, etc)
+        self.etc = (*ETC, *ETC_OF_NETWORK) if has_network else ETC
+        """What of the host's /etc is in the sandbox's own: `copy_etc_files` copies the files."""
 
     def binds(self) -> list[str]:
         """The options before those for the sandbox's own folders."""
@@ -62,7 +58,7 @@ class HostSystem:
         return [
             *bind(folder / "etc", "/etc", option="--bind"),
             *("--symlink", "../tmp", "/var/tmp"),
-            *etc_folders(self._etc),
+            *etc_folders(self.etc),
             *(word for part in python_parts() for word in bind(part)),
             *self._covered(python_parts()),  # once more: the binds above can show them again
         ]
@@ -85,12 +81,9 @@ class ImageSystem:
     def __init__(self, folder: str, settings: SandboxSettings, has_network: bool) -> None:
         self._folder, self._settings = folder, settings
         self._image = image_in(folder)
-        self._etc = ETC_OF_NETWORK[:1] if has_network else ()
+        self.etc = ETC_OF_NETWORK[:1] if has_network else ()
         self.software = self._image.software
         self.interpreter = self._image.python
-
-    def copy_files(self, etc: Path) -> None:
-        copy_etc_files(self._etc, etc)
 
     def binds(self) -> list[str]:
         return tree_binds(self._folder)

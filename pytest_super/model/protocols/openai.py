@@ -1,4 +1,4 @@
-"""What OpenAI's protocols have in common."""
+"""What OpenAI's protocols have in common, and the tools of its chat completions."""
 
 from collections.abc import Mapping
 from typing import Any, ClassVar
@@ -37,3 +37,17 @@ class OpenAI(WireProtocol):
 
     def model_list(self, card: dict[str, Any]) -> Body:
         return {"object": "list", "data": [card]}
+
+
+def chat_function(name: Any, description: Any, parameters: Any, strict: Any = None) -> dict[str, Any]:
+    """A tool of chat completions."""
+    schema = parameters or {"type": "object", "properties": {}}
+    function = {"name": name, "description": description or "", "parameters": schema}
+    if strict is not None:
+        function["strict"] = strict
+    return {"type": "function", "function": function}
+
+
+def chat_call(id: Any, name: Any, arguments: str) -> dict[str, Any]:
+    """A call of a tool in a message of chat completions."""
+    return {"id": id, "type": "function", "function": {"name": name, "arguments": arguments}}

@@ -18,6 +18,7 @@ from pytest_super.report.terminal import write_lines
 from pytest_super.session.controller.final_files import reports_of
 from pytest_super.session.controller.trials import EarlyEnd, Trials, trouble_of
 from pytest_super.session.run import Run, facts_of
+from pytest_super.session.settings import usage_errors
 from pytest_super.session.start.comparable import left_out_lines, selected_of
 from pytest_super.session.start.resume import taken_line
 from pytest_super.session.trial.scoring import GATES, SCORING
@@ -89,13 +90,11 @@ class Controller:
             "baseline": baseline.side.run if baseline else None,
             "not_run": baseline.planned.not_run if baseline else [],
         }
-        try:
+        with usage_errors():
             folder = create_run(self.run.settings.directory, facts, self.run.id)
             if self.run.sandbox:
                 find_provider(self.run.sandbox).sweep()
-        except InfrastructureError as error:
-            raise pytest.UsageError(str(error)) from None
-        return folder
+            return folder
 
     def tell_plan(self) -> None:
         """Print what the comparison with the baseline can find, and what is taken over."""

@@ -5,17 +5,14 @@ from __future__ import annotations
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 
 from pytest_super.errors import SuperError
+from pytest_super.session.settings import Settings, usage_errors
 from pytest_super.store.answers import AnswerStore
 from pytest_super.store.baseline_answers import archive_of
 from pytest_super.store.stored_runs import find_run, run_folders
-
-if TYPE_CHECKING:
-    from pytest_super.session.settings import Settings
 
 
 def with_answers(settings: Settings) -> Settings:
@@ -29,12 +26,10 @@ def with_answers(settings: Settings) -> Settings:
         if settings.needs_answers and not found.answers:
             raise pytest.UsageError("--super-answers-miss=fail needs --super-answers=RUN")
         return found
-    try:
+    with usage_errors(f"--super-answers={settings.answers}"):
         if settings.answers.endswith(".zip"):
             return taking(settings, Path(settings.answers).absolute())
         return taking(settings, run_named(settings.directory, settings.answers))
-    except SuperError as error:
-        raise pytest.UsageError(f"--super-answers={settings.answers}: {error}") from None
 
 
 def run_named(directory: Path, name: str) -> Path:

@@ -10,7 +10,6 @@ from typing import Any
 import pytest
 
 from pytest_super.agents.registry import NEED_MODEL, find_agent
-from pytest_super.errors import SuperError
 from pytest_super.session.run import MAKES_AGENTS, offers
 from pytest_super.session.settings import Settings
 
@@ -41,13 +40,9 @@ def refuse_dist_modes(config: pytest.Config) -> None:
 
 
 def refuse_unknown_agent(config: pytest.Config, name: str) -> None:
-    """Raises pytest.UsageError, unless a conftest or plugin can make agents by names of its own."""
-    if offers(config, *MAKES_AGENTS):
-        return
-    try:
+    """Raises SuperError, unless a conftest or plugin can make agents by names of its own."""
+    if not offers(config, *MAKES_AGENTS):
         find_agent(name)
-    except SuperError as error:
-        raise pytest.UsageError(str(error)) from None
 
 
 def refuse_missing_options(settings: Settings) -> None:

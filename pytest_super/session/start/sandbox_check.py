@@ -11,7 +11,7 @@ import pytest
 
 from pytest_super.agents.registry import TRUSTED
 from pytest_super.errors import InfrastructureError
-from pytest_super.kernel.providers.registry import AUTO, find_provider
+from pytest_super.kernel.providers.registry import AUTO, find_provider, why_not
 from pytest_super.session.run import REFUSED, RUN, Run, is_worker
 from pytest_super.session.trial.item import TaskItem
 from pytest_super.tasks.task import Task
@@ -103,9 +103,7 @@ def why_unfit(run: Run) -> str | None:
         return None
     provider, settings = find_provider(run.sandbox), run.settings.for_sandboxes
     try:
-        reason = provider.why_unavailable()
-        if reason is None and settings.image:
-            reason = provider.why_unprepared(settings)
+        reason = why_not(provider, settings)
         if reason is None and provider.image_id(settings) != run.image_id:
             reason = f"{settings.image} is another image there than on the machine of the controller"
     except InfrastructureError as error:

@@ -92,9 +92,8 @@ def keep_epochs(items: list[pytest.Item], most: Mapping[str, int], config: pytes
 
 def reorder(items: list[pytest.Item], order: Callable[[Sequence[TaskItem]], Iterable[TaskItem]]) -> None:
     """Order the tasks, and leave other items in their places."""
-    places = [index for index, item in enumerate(items) if isinstance(item, TaskItem)]
-    tasks = [item for item in items if isinstance(item, TaskItem)]
-    for place, item in zip(places, order(tasks), strict=True):
+    tasks = {place: item for place, item in enumerate(items) if isinstance(item, TaskItem)}
+    for place, item in zip(tasks, order(list(tasks.values())), strict=True):
         items[place] = item
 
 

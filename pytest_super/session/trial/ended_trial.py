@@ -132,13 +132,7 @@ def spent_by(runner: TrialRunner) -> Spent:
         model_seconds=round(budget.model_seconds, 3),
         wall_seconds=round(monotonic() - runner.began, 3),
         waited_seconds=round(budget.waited_seconds, 3),
-        prompt_tokens=budget.prompt_tokens,
-        cached_tokens=budget.used.cached_tokens,
-        recorded=budget.used.recorded,
-        recorded_usd=budget.used.recorded_usd,
-        provided=budget.used.provided,
-        completion_tokens=budget.completion_tokens,
-        cost_usd=budget.cost_usd,
+        **asdict(budget.used),
     )
 
 

@@ -32,7 +32,7 @@ COLLECTED, LOG = "collected.tar", "grading.log"
 SPLICED, WHOLE_FILE_LOG = "spliced.tar", "whole_file.log"
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(kw_only=True)
 class TrialGrade:
     """The work of the grader on one trial."""
 
@@ -56,38 +56,30 @@ def grade_trial(item: TaskItem, task: Task, grade: Grade, kernel: Kernel) -> Tri
     folder = item.open_folder()
     folder.activity.begin("grading")
     grader = grader_of(item, task, grade, folder.path / LOG)
-    values: list[GradedValue] = []
-    changed = code = whole_file = splice = None
+    result = TrialGrade(where=grade.where)
     if grade.where == SAME:
-        values = grader.grade(kernel, None)
+        result.values = grader.grade(kernel, None)
     else:
         try:
             paths = paths_of(grade, item.provided or "")
             collected = graded = collect(kernel, paths, folder.path / COLLECTED)
             if item.paper_code is not None:
-                splice = item.paper_code.write_spliced(collected.archive, folder.path / SPLICED)
+                result.splice = item.paper_code.write_spliced(collected.archive, folder.path / SPLICED)
                 graded = read_collected(folder.path / SPLICED)
         except (CollectionError, SourceError) as error:
-            values = grader.failed(str(error))
+            result.values = grader.failed(str(error))
         else:
             with second_kernel(item, task, grade) as second:
                 before = files_below_workdir(second)
-                changed = changed_elsewhere(collected, before)
+                result.changed = changed_elsewhere(collected, before)
                 masked = item.paper_code
                 originals = masked.originals() if masked else originals_in(second, collected, before)
-                code = None if originals is None else changed_code(graded.archive, originals)
-                values = grader.grade(second, graded)
-            if splice is not None and not splice.is_alike:
-                whole_file = grade_collected(item, grade, collected, folder.path / WHOLE_FILE_LOG)
-    return TrialGrade(
-        values=values,
-        changed=changed,
-        code=code,
-        where=grade.where,
-        seconds=round(monotonic() - began, 3),
-        whole_file=whole_file,
-        splice=splice,
-    )
+                result.code = None if originals is None else changed_code(graded.archive, originals)
+                result.values = grader.grade(second, graded)
+            if result.splice is not None and not result.splice.is_alike:
+                result.whole_file = grade_collected(item, grade, collected, folder.path / WHOLE_FILE_LOG)
+    result.seconds = round(monotonic() - began, 3)
+    return result
 
 
 def grade_collected(item: TaskItem, grade: Grade, collected: Collected, log: Path) -> list[GradedValue]:

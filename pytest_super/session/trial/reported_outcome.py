@@ -85,13 +85,8 @@ def judge_teardown(item: TaskItem, call: pytest.CallInfo[None], report: pytest.T
 
 def trouble_after(trial: TrialResult, error: str) -> dict[str, Any]:
     """A failure after a trial, as a line of trouble.jsonl."""
-    return {
-        "id": trial.id,
-        "epoch": trial.epoch,
-        "rerun": trial.rerun,
-        "folder": trial.folder,
-        "error": error,
-    }
+    place = {"id": trial.id, "epoch": trial.epoch, "rerun": trial.rerun, "folder": trial.folder}
+    return {**place, "error": error}
 
 
 def result_without_trial(item: TaskItem, error: str) -> TrialResult:

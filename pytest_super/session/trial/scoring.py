@@ -20,7 +20,7 @@ from pytest_super.gate.verdict import RunGates
 from pytest_super.metrics import Metric
 from pytest_super.metrics.registry import REFERENCE, checked, installed_metrics
 from pytest_super.session.run import MAKES_AGENTS, Run, is_worker, offers
-from pytest_super.session.settings import Settings
+from pytest_super.session.settings import Settings, usage_errors
 
 if TYPE_CHECKING:
     from pytest_super.gate.baseline import BaselineGate
@@ -44,21 +44,18 @@ GATES: pytest.StashKey[RunGates] = pytest.StashKey()
 
 
 def read_scoring(config: pytest.Config, settings: Settings) -> Scoring:
-    """Ask conftests and plugins for their metrics, and read the gates. Raises pytest.UsageError."""
+    """Ask conftests and plugins for their metrics, and read the gates. Raises SuperError."""
     # Hook results are in reverse order of registration.
     offered = reversed(config.hook.pytest_super_metrics(config=config))
-    try:
-        metrics = checked([*installed_metrics(), *(metric for some in offered for metric in some)])
-        source = source_of_gates(config)
-        # With the published code nothing refuses a gate of the ini file that never applies.
-        must_apply = source == ON_COMMAND_LINE or settings.scoring == REFERENCE
-        parsed: list[Gate] = [
-            replace(parse_gate(text, metrics, source), must_apply=must_apply) for text in settings.fail_under
-        ]
-        if settings.must_solve is not None:
-            parsed.append(read_must_solve(settings.must_solve))
-    except SuperError as error:
-        raise pytest.UsageError(str(error)) from None
+    metrics = checked([*installed_metrics(), *(metric for some in offered for metric in some)])
+    source = source_of_gates(config)
+    # With the published code nothing refuses a gate of the ini file that never applies.
+    must_apply = source == ON_COMMAND_LINE or settings.scoring == REFERENCE
+    parsed: list[Gate] = [
+        replace(parse_gate(text, metrics, source), must_apply=must_apply) for text in settings.fail_under
+    ]
+    if settings.must_solve is not None:
+        parsed.append(read_must_solve(settings.must_solve))
     return Scoring(metrics=metrics, gates=tuple(parsed), providers=providers(config))
 
 
@@ -78,21 +75,17 @@ def read_gates(config: pytest.Config, run: Run, scoring: Scoring) -> RunGates:
 def anchor_gate(run: Run, baseline: BaselineGate) -> BaselineGate:
     """The gate against the anchor, by the trials and the plan of the one against the baseline."""
     assert run.settings.anchor is not None
-    try:
+    with usage_errors("--super-anchor"):
         return replace(baseline, side=read_side(run.settings.anchor), is_anchor=True)
-    except SuperError as error:
-        raise pytest.UsageError(f"--super-anchor: {error}") from None
 
 
 def baseline_gate(config: pytest.Config, run: Run) -> BaselineGate | None:
     settings = run.settings
     if settings.baseline is None:
         return None
-    try:
+    with usage_errors("--super-baseline"):
         require_scipy()
         side = read_side(settings.baseline)
-    except SuperError as error:
-        raise pytest.UsageError(f"--super-baseline: {error}") from None
     # Not at the top: a run without a baseline needs no scipy.
     from pytest_super.gate.baseline import BaselineGate
     from pytest_super.gate.comparison.never_solved import is_audited

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from pytest_super.errors import InfrastructureError
+from pytest_super.session.settings import usage_errors
 from pytest_super.store.json_lines import disk_errors
 
 if TYPE_CHECKING:
@@ -29,11 +29,8 @@ def refuse_unfit(node: Any, run: Run) -> None:
     directory = run.settings.directory
     # A name of its own, because a network file system can remember what it has shown.
     seen = directory / f".{run.id}-{node.gateway.id}"
-    try:
-        with disk_errors(directory):
-            seen.mkdir(parents=True)
-    except InfrastructureError as error:
-        raise pytest.UsageError(str(error)) from None
+    with usage_errors(), disk_errors(directory):
+        seen.mkdir(parents=True)
     try:
         began = time()
         told = ask(node, seen)

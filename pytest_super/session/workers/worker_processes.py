@@ -68,9 +68,8 @@ class WorkerProcesses:
         modules = [*MODULES, *OF_SANDBOXES.get(run.sandbox or "", ())]
         if is_program(run.settings.agent):
             modules += OF_PROGRAMS
-        self.server = ForkServer(
-            f"import {', '.join(modules)}", folder=Path(tempfile.mkdtemp(prefix="super-"))
-        )
+        folder = Path(tempfile.mkdtemp(prefix="super-"))
+        self.server = ForkServer(f"import {', '.join(modules)}", folder=folder)
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_xdist_setupnodes(self, specs: list[execnet.XSpec]) -> None:

@@ -33,9 +33,8 @@ def done(data: bytes, place: Place, *, is_deletion: bool) -> str:
 def several(data: bytes, places: list[Place]) -> str:
     shown = [excerpt(data, place, above=2, below=2) for place in places[:2]]
     occurrences = [f"Occurrence {number}:\n```\n\n{text}\n```" for number, text in enumerate(shown, 1)]
-    return "\n".join(
-        [SEVERAL.format(len(places) if len(places) < MOST else f"at least {MOST}"), *occurrences]
-    )
+    number_of_all = len(places) if len(places) < MOST else f"at least {MOST}"
+    return "\n".join([SEVERAL.format(number_of_all), *occurrences])
 
 
 def not_found(data: bytes, lines: bytes) -> str:

@@ -123,10 +123,8 @@ class EndReport:
         """Whether a pause is among the events that the engine still keeps."""
         filters = json.dumps({"container": [self._container], "event": ["pause"]})
         # With an end that is not in the future, the engine answers at once.
-        period = {"since": "0", "until": f"{time.time():.9f}"}
-        answer = self._api.get(
-            self._events_url, params={"filters": filters, **period}, timeout=ANSWER_SECONDS
-        )
+        asked = {"filters": filters, "since": "0", "until": f"{time.time():.9f}"}
+        answer = self._api.get(self._events_url, params=asked, timeout=ANSWER_SECONDS)
         answer.raise_for_status()
         return bool(answer.content.strip())
 

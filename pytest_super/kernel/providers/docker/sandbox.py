@@ -128,19 +128,10 @@ class DockerSandbox:
             self._end = EndReport(self._container)
             self._stream = attach(api, self._container)
             api.start(self._container)
+        measure = partial(bytes_written, self._container, self.disk)
+        to_watch = (self._is_closed, self.disk, measure, self._kill_for_disk, self._renew)
         # A daemon that nobody awaits: it can be in a call to an engine that hangs.
-        threading.Thread(
-            target=watch,
-            args=(
-                self._is_closed,
-                self.disk,
-                partial(bytes_written, self._container, self.disk),
-                self._kill_for_disk,
-                self._renew,
-            ),
-            name="pytest-super-watchdog",
-            daemon=True,
-        ).start()
+        threading.Thread(target=watch, args=to_watch, name="pytest-super-watchdog", daemon=True).start()
         return self._stream
 
     def _refuse_dropped(self, warnings: list[str]) -> None:

@@ -33,7 +33,6 @@ MESSAGE_NAMES = """
     role content name tool_calls tool_call_id function_call refusal reasoning_content thinking_blocks
     cache_control provider_specific_fields
 """
-FIELDS = frozenset(NAMES.split())
 TOOL_KEYS = frozenset(("type", "function", "cache_control"))
 MESSAGE_FIELDS = frozenset(MESSAGE_NAMES.split())
 ROLES = ("system", "developer", "user", "assistant", "tool", "function")
@@ -41,7 +40,7 @@ PARTS = ("text", "refusal", "thinking", "redacted_thinking", "input_audio", "ima
 
 
 class ChatCompletions(OpenAI):
-    fields = FIELDS
+    fields = frozenset(NAMES.split())
     name = "chat completions"
     routes = (Route("/v1/chat/completions"),)
     relayed_end = data_event(END_MARK)

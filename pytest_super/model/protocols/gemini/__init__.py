@@ -92,9 +92,8 @@ class Gemini(WireProtocol):
         result = self.seen(given)
         if not is_list_of_objects(given.get("contents")) or not given["contents"]:
             raise invalid("contents", "must be a list of at least one object")
-        for part in parts_in(
-            [given["contents"], given.get("systemInstruction")], ("parts", "functionResponse")
-        ):
+        prompt = [given["contents"], given.get("systemInstruction")]
+        for part in parts_in(prompt, ("parts", "functionResponse")):
             if part.get("fileData"):
                 raise invalid("fileData", "is not offered: send inlineData; nothing is fetched for a model")
         return result, [] if is_open else remove_hosted_tools(result)

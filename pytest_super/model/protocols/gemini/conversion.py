@@ -7,6 +7,7 @@ from typing import Any
 from pytest_super.json_values import json_text, load_object, object_in, objects
 from pytest_super.model.protocols.exchange import calls_in, refusal_in
 from pytest_super.model.protocols.gemini.stream import parts_of
+from pytest_super.model.protocols.openai import chat_call, chat_function
 from pytest_super.model.protocols.protocol import Body, Request, Tokens, chat_tokens, text_of
 
 # Fields of generationConfig with the same meaning, and their names in chat completions.
@@ -45,12 +46,7 @@ def declarations(tool: dict[str, Any]) -> list[dict[str, Any]]:
 
 def as_function(declared: dict[str, Any]) -> dict[str, Any]:
     schema = declared.get("parametersJsonSchema") or json_schema(declared.get("parameters"))
-    function = {
-        "name": declared.get("name"),
-        "description": declared.get("description") or "",
-        "parameters": schema or {"type": "object", "properties": {}},
-    }
-    return {"type": "function", "function": function}
+    return chat_function(declared.get("name"), declared.get("description"), schema)
 
 
 def json_schema(schema: Any) -> Any:
@@ -185,8 +181,7 @@ def turn(parts: list[dict[str, Any]], ids: Ids) -> dict[str, Any]:
 
 
 def tool_call(call: dict[str, Any], ids: Ids) -> dict[str, Any]:
-    function = {"name": text_of(call.get("name")), "arguments": json.dumps(call.get("args") or {})}
-    return {"id": ids.of_call(call), "type": "function", "function": function}
+    return chat_call(ids.of_call(call), text_of(call.get("name")), json.dumps(call.get("args") or {}))
 
 
 def said(body: Body, request: Request) -> dict[str, Any]:

@@ -22,7 +22,6 @@ NAMES = """
     messages system max_tokens metadata stop_sequences temperature top_k top_p thinking tools tool_choice
     context_management output_config output_format cache_control
 """
-FIELDS = frozenset(NAMES.split())
 VERSION = "2023-06-01"
 # Types of tools that the client runs itself, with the date of their version. Any other type is a tool of the
 # provider: `web_search_…`, `bash_code_execution_…`, `mcp_toolset`, …
@@ -42,7 +41,7 @@ TOO_LONG = "prompt is too long"
 
 
 class Messages(WireProtocol):
-    fields = FIELDS
+    fields = frozenset(NAMES.split())
     name = "messages"
     refused: ClassVar[Mapping[str, str]] = {"container": "is not offered: it names a sandbox of the provider"}
     file_types = ("document",)

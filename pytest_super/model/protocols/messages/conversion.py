@@ -6,6 +6,7 @@ from typing import Any
 
 from pytest_super.json_values import is_list_of_objects, load_object, object_in, objects
 from pytest_super.model.protocols.exchange import calls_in, refusal_in
+from pytest_super.model.protocols.openai import chat_call, chat_function
 from pytest_super.model.protocols.protocol import Body, Request, Tokens, chat_tokens, text_of
 
 # Fields with the same meaning, and their names in chat completions.
@@ -20,9 +21,8 @@ EFFORTS = {"max": "high", "xhigh": "high"}
 def to_chat(request: Request) -> Request:
     chat = {other: request[name] for name, other in NAMES.items() if name in request}
     chat["messages"] = messages(request)
-    tools = [as_function(tool) for tool in request.get("tools") or []]
-    if tools:
-        chat["tools"] = tools
+    if tools := request.get("tools"):
+        chat["tools"] = list(map(as_function, tools))
         chat |= choice(request.get("tool_choice"))
     output = object_in(request, "output_config")
     if effort := output.get("effort"):
@@ -48,14 +48,8 @@ def choice(given: Any) -> dict[str, Any]:
 
 
 def as_function(tool: dict[str, Any]) -> dict[str, Any]:
-    function = {
-        "name": tool.get("name"),
-        "description": tool.get("description") or "",
-        "parameters": tool.get("input_schema") or {"type": "object", "properties": {}},
-    }
-    if tool.get("strict") is not None:
-        function["strict"] = tool["strict"]
-    return {"type": "function", "function": function}
+    name, description, schema = tool.get("name"), tool.get("description"), tool.get("input_schema")
+    return chat_function(name, description, schema, tool.get("strict"))
 
 
 # The conversation
@@ -109,16 +103,14 @@ def turn(given: Any) -> dict[str, Any]:
     thoughts = [block for block in content if block.get("type") in THOUGHTS]
     if thoughts:
         message["thinking_blocks"] = thoughts
-        message["reasoning_content"] = "\n".join(
-            filter(None, (text_of(each.get("thinking")) for each in thoughts))
-        )
+        texts = [text_of(each.get("thinking")) for each in thoughts]
+        message["reasoning_content"] = "\n".join(filter(None, texts))
     calls = [tool_call(block) for block in content if block.get("type") == "tool_use"]
     return message | ({"tool_calls": calls} if calls else {})
 
 
 def tool_call(block: dict[str, Any]) -> dict[str, Any]:
-    function = {"name": block.get("name"), "arguments": json.dumps(block.get("input") or {})}
-    return {"id": block.get("id"), "type": "function", "function": function}
+    return chat_call(block.get("id"), block.get("name"), json.dumps(block.get("input") or {}))
 
 
 def chat_parts(content: list[dict[str, Any]]) -> Any:

@@ -41,11 +41,8 @@ def replay(body: Body, request: Request) -> Iterator[Event]:  # noqa: ARG001
 
 
 def block_events(block: dict[str, Any], index: int) -> Iterator[Event]:
-    yield {
-        "type": "content_block_start",
-        "index": index,
-        "content_block": {**block, **EMPTY.get(str(block.get("type")), {})},
-    }
+    begun = {**block, **EMPTY.get(str(block.get("type")), {})}
+    yield {"type": "content_block_start", "index": index, "content_block": begun}
     for delta in deltas(block):
         yield {"type": "content_block_delta", "index": index, "delta": delta}
     yield {"type": "content_block_stop", "index": index}

@@ -24,7 +24,6 @@ NAMES = """
     top_logprobs max_output_tokens truncation stream_options prompt_cache_key prompt_cache_retention
     prompt_cache_options safety_identifier user metadata client_metadata context_management
 """
-FIELDS = frozenset(NAMES.split())
 # What leads to something that the provider keeps, or does later: a trial's calls stand for themselves.
 REFUSED = {
     "previous_response_id": "is not offered, because no answer is stored: send the whole conversation",
@@ -41,7 +40,7 @@ ADDRESSES = ("image_url", "file_url", "file_id")
 
 
 class Responses(OpenAI):
-    fields = FIELDS
+    fields = frozenset(NAMES.split())
     name = "responses"
     conversation = "input"
     refused: ClassVar[Mapping[str, str]] = REFUSED

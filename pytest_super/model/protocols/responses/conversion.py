@@ -18,6 +18,7 @@ from pytest_super.model.protocols.responses.tools import (
 
 # Fields that mean the same in both.
 SAME = ("temperature", "top_p", "parallel_tool_calls", "user", "prompt_cache_key")
+REASONS = {"length": "max_output_tokens", "content_filter": "content_filter"}
 CALLS = ("function_call", "custom_tool_call", "tool_search_call")
 OUTPUTS = ("function_call_output", "custom_tool_call_output", "tool_search_output")
 
@@ -156,9 +157,7 @@ def said(output: Any) -> dict[str, Any]:
 
 def from_chat(body: Body, request: Request) -> Body:
     choice = body["choices"][0]
-    reason = {"length": "max_output_tokens", "content_filter": "content_filter"}.get(
-        str(choice.get("finish_reason"))
-    )
+    reason = REASONS.get(str(choice.get("finish_reason")))
     return {
         "id": f"resp_{body.get('id', '')}",
         "object": "response",

@@ -4,6 +4,7 @@ import json
 from typing import Any
 
 from pytest_super.json_values import is_list_of_objects, json_text, load_object, object_in, objects
+from pytest_super.model.protocols.openai import chat_call, chat_function
 from pytest_super.model.protocols.protocol import Request
 
 Tools = dict[str, dict[str, Any]]
@@ -44,32 +45,23 @@ def found_names(item: dict[str, Any]) -> str:
 
 
 def as_function(tool: dict[str, Any], name: str) -> dict[str, Any]:
-    parameters = tool.get("parameters") or {"type": "object", "properties": {}}
-    description = str(tool.get("description") or "")
+    parameters, description = tool.get("parameters"), str(tool.get("description") or "")
     if tool.get("type") == "custom":
-        parameters = {
-            "type": "object",
-            "properties": {FREE_TEXT: {"type": "string"}},
-            "required": [FREE_TEXT],
-        }
+        properties = {FREE_TEXT: {"type": "string"}}
+        parameters = {"type": "object", "properties": properties, "required": [FREE_TEXT]}
         if grammar := object_in(tool, "format").get("definition"):
             description = f"{description}\n\nThe input follows this grammar:\n{grammar}"
-    function = {"name": name, "description": description, "parameters": parameters}
-    if tool.get("strict") is not None:
-        function["strict"] = tool["strict"]
-    return {"type": "function", "function": function}
+    return chat_function(name, description, parameters, tool.get("strict"))
 
 
 def tool_call(item: dict[str, Any]) -> dict[str, Any]:
     if item["type"] == "tool_search_call":
-        function = {"name": SEARCH, "arguments": json_text(item.get("arguments") or {})}
-        return {"id": item.get("call_id"), "type": "function", "function": function}
+        return chat_call(item.get("call_id"), SEARCH, json_text(item.get("arguments") or {}))
     name = str(item.get("name"))
     name = f"{item['namespace']}__{name}" if item.get("namespace") else name
     is_free = item["type"] == "custom_tool_call"
     arguments = json.dumps({FREE_TEXT: item.get("input")}) if is_free else item.get("arguments")
-    function = {"name": name, "arguments": arguments or "{}"}
-    return {"id": item.get("call_id"), "type": "function", "function": function}
+    return chat_call(item.get("call_id"), name, arguments or "{}")
 
 
 def call_item(call: dict[str, Any], name: str, tools: Tools) -> dict[str, Any]:

@@ -23,14 +23,12 @@ _NOT_IN_TAGS = re.compile(r"[^\w.-]")
 
 def name_with(image: str, program: ProgramInImage) -> str:
     """The name of the image that has the program on top of `image`: `repository:tag-codex-0.169.0`."""
-    repository, _, pinned = image.partition("@")
-    if not pinned:
-        repository, colon, tag = image.rpartition(":")
-        # The colon of a registry's port.
-        if not colon or "/" in tag:
-            repository, tag = image, "latest"
-    else:
-        tag = pinned.rpartition(":")[2][:12]
+    from docker.utils import parse_repository_tag
+
+    repository, tag = parse_repository_tag(image)
+    tag = tag or "latest"
+    if "@" in image:
+        tag = tag.rpartition(":")[2][:12]
     return f"{repository}:{_NOT_IN_TAGS.sub('-', f'{tag}-{program.name}-{program.version}')}"
 
 
