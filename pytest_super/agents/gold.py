@@ -38,10 +38,6 @@ class GoldAgent:
         self.has_answer = has_answer
         self.first = first
 
-    def going_on(self, first: int) -> GoldAgent:
-        """An agent that runs the cells from this index on."""
-        return GoldAgent(self.solution, has_answer=self.has_answer, first=first)
-
     def run(self, trial: Trial) -> None:
         """Raises SuperError, naming the first cell that failed, when the answer's cell yields no answer."""
         cells, last = self.solution.cells, self.solution.answer

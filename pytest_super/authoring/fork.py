@@ -38,17 +38,13 @@ def write_start(run: Path, result: TrialResult, number: int) -> Path:
     lines = [line for _, line in complete_lines(trial / FILE) if line.get("call") in (None, *kept)]
     facts = AnswerStore(run).facts()
     start = (DIRECTORY / f"{run.name}-{result.id}-{result.epoch}-step-{number}").absolute()
+    source = f"{run.name} {result.name} step {number}"
     # Whichever epoch it was.
     own = f"trials/{result.id}/1.0"
     files = {
         f"{own}/{FILE}": map(asked_anew, lines),
         f"{own}/trajectory.jsonl": (step_to_data(step) for step in steps if step.number <= number),
-        "run.json": [
-            {
-                **{name: facts.get(name) for name in ("id", "model")},
-                "forked_from": f"{run.name} {result.name} step {number}",
-            }
-        ],
+        "run.json": [{"id": facts.get("id"), "model": facts.get("model"), "forked_from": source}],
     }
     with disk_errors(start):
         (start / own).mkdir(parents=True, exist_ok=True)

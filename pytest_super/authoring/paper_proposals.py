@@ -12,12 +12,12 @@ from pydantic import ValidationError
 from pytest_super.authoring.verify.gold_findings import are_different
 from pytest_super.authoring.verify.leaks import values_in
 from pytest_super.authoring.verify.papers.values import Spread, as_number
-from pytest_super.authoring.verify.papers.variations import read
 from pytest_super.authoring.verify.texts import Text
 from pytest_super.errors import SuperError
 from pytest_super.functions.masking import MaskedFunction, mask_file, masked_files
 from pytest_super.functions.source import SEPARATOR, PythonSource, SourceError, definitions
 from pytest_super.grading.values import matches, named_values
+from pytest_super.json_values import loaded
 from pytest_super.metrics.distinctive import NUMBER, distinctive_values
 from pytest_super.metrics.leaves import is_number
 from pytest_super.sources.paper import REDACTED
@@ -106,7 +106,7 @@ class Printed(NamedTuple):
 def printed_in(regex: RegexValue, text: str) -> Printed:
     """Raises SuperError."""
     try:
-        found = [(name, read(value or "")) for name, value in named_values(regex, text)]
+        found = [(name, loaded(value or "", value or "")) for name, value in named_values(regex, text)]
         if regex.pattern == PATTERN:
             found = [(name, value) for name, value in found if not DURATION.search(name)]
         has_block = bool(regex.block and next(matches(regex.block, text), None))

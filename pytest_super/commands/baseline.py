@@ -68,10 +68,9 @@ def run(arguments: Namespace) -> int:
     from pytest_super.gate.plan import plan_of
     from pytest_super.report.comparison import plan_lines, side_lines
 
-    if arguments.action == "update" and arguments.add:
-        add(arguments.file, run_of(arguments), with_answers=arguments.with_answers)
-    elif arguments.action == "update":
-        write_whole(arguments.file, run_of(arguments), with_answers=arguments.with_answers)
+    if arguments.action == "update":
+        update = add if arguments.add else write_whole
+        update(arguments.file, run_of(arguments), with_answers=arguments.with_answers)
     side = read_baseline(arguments.file)
     if arguments.action != "check":
         for line in side_lines(side):

@@ -1,14 +1,11 @@
 """`pytest-super stats`: count the content of a collection of tasks, as in the tables of the SUPER paper."""
 
-from argparse import ArgumentParser, Namespace
+from argparse import Namespace
 
 from pytest_super.commands.task_files import add_paths, valid_tasks
 
 HELP = "count tasks, repositories, categories and gold code"
-
-
-def add_arguments(parser: ArgumentParser) -> None:
-    add_paths(parser)
+add_arguments = add_paths
 
 
 def run(arguments: Namespace) -> int:

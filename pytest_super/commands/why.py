@@ -55,5 +55,7 @@ def run(arguments: Namespace) -> int:
         refused += isinstance(searched.answer, CannotTell)
         lines = list(answer_lines(searched))
         print(*lines, sep="\n", flush=True)
-        write_why(run_folder / searched.trial.result.folder, Why(lines, lost_step(searched)))
+        lost = lost_step(searched)
+        found = Why(lines, lost.number if lost else None)
+        write_why(run_folder / searched.trial.result.folder, found)
     return 1 if refused else 0

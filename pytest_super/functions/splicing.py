@@ -173,15 +173,14 @@ def probed(name: str, data: bytes, probes: Mapping[str, str]) -> bytes:
     """The file with the statement of each target at the beginning of its function. Raises SourceError."""
     source = PythonSource.read(name, data)
     known = definitions(source)
-    statements: dict[str, list[str]] = {}
+    statements: dict[Definition, list[str]] = {}
     for target, statement in probes.items():
         function, _, region = target.partition("@")
         definition = find(source, function, known)
         if region:
             find_region(source, definition, region)
-        statements.setdefault(definition.name, []).append(statement)
-    found = {one.name: one for one in known}
-    edits = [probe_edit(source, found[one], lines) for one, lines in statements.items()]
+        statements.setdefault(definition, []).append(statement)
+    edits = [probe_edit(source, one, lines) for one, lines in statements.items()]
     return source.encode(applied(source, edits))
 
 

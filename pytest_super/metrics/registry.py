@@ -136,8 +136,7 @@ def as_number(metric: Metric, value: object) -> float | None:
 
 def is_solved(metrics: Iterable[Metric], task: Task, scores: Scores, *, scoring: str = PAPER) -> bool:
     """Whether the task's headline metric has its best value."""
-    headlines = (metric for metric in metrics if is_headline(metric, task, scoring))
-    return any(scores[metric.name] == metric.best for metric in headlines)
+    return any(scores[one.name] == one.best for one in metrics if is_headline(one, task, scoring))
 
 
 def headline_of(metrics: Iterable[Metric], task: Task, scoring: str) -> str:

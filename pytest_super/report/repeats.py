@@ -64,9 +64,8 @@ def worst_of(values: Sequence[float], k: int) -> float:
     ascending = sorted(values)
     count = len(ascending)
     # Of the choices in which a value is the smallest, the others are among those after it.
-    return fsum(value * comb(count - place, k - 1) for place, value in enumerate(ascending, 1)) / comb(
-        count, k
-    )
+    total = fsum(value * comb(count - place, k - 1) for place, value in enumerate(ascending, 1))
+    return total / comb(count, k)
 
 
 def by_task(results: Iterable[TrialResult]) -> list[list[TrialResult]]:

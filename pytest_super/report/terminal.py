@@ -33,8 +33,10 @@ FEW = 20
 # The beginnings of lines that have a colour.
 RED = ("error ", "missed ", "suspect ", "trouble ", INVALID, f"{GATE}{FAILED}", VERDICTS["regressed"])
 GREEN = (f"{GATE}{PASSED}", VERDICTS["pass"])
-YELLOW = ("unknown ", "stopped ", f"{GATE}{OPEN}", f"{GATE}{CANNOT_TELL}", VERDICTS["cannot tell"])
-YELLOW += ("TOO FEW", "NO COLLAPSE")
+YELLOW = (
+    *("unknown ", "stopped ", f"{GATE}{OPEN}", f"{GATE}{CANNOT_TELL}"),
+    *(VERDICTS["cannot tell"], "TOO FEW", "NO COLLAPSE"),
+)
 COLOURS = {**dict.fromkeys(RED, "red"), **dict.fromkeys(GREEN, "green"), **dict.fromkeys(YELLOW, "yellow")}
 
 

@@ -4,9 +4,9 @@ import re
 import warnings
 from math import prod
 from pathlib import PurePosixPath
-from typing import Annotated
+from typing import Annotated, Any
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
 TASK_ID = r"^[A-Za-z0-9][A-Za-z0-9_.,-]*$"
 COMMIT = r"^[0-9a-f]{40}$"
@@ -121,3 +121,14 @@ class FieldModel(BaseModel):
     """The base of a task file's mappings: frozen, strictly typed, without unknown keys."""
 
     model_config = ConfigDict(strict=True, extra="forbid", frozen=True)
+
+    @staticmethod
+    def one_of(*names: str) -> Any:
+        """A validator: exactly one of these fields is given."""
+
+        def check(model: Any) -> Any:
+            if sum(getattr(model, name) is not None for name in names) != 1:
+                raise ValueError(f"needs exactly one of {', '.join(names)}")
+            return model
+
+        return model_validator(mode="after")(check)

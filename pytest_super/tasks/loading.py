@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, get_args
 
@@ -129,10 +130,8 @@ def validate(
 ) -> tuple[Task, list[ErrorDetails], Collection[str]]:
     """The task, the errors in its fields, and the fields whose value is unknown because of them."""
     if not unread:
-        try:
+        with suppress(ValidationError):
             return Task.model_validate(data), [], ()
-        except ValidationError:
-            pass
     return salvage(data, unread)
 
 

@@ -75,19 +75,15 @@ def derived_tasks(
         return [], []
     tasks: list[tuple[int, Task]] = []
     broken: list[Broken] = []
-    for index, item in enumerate(map(valid, items if isinstance(items, list) else ())):
-        if item is not None:
-            task, found = derived_task(parent, item, cells, answer, unknown)
-            broken += [(("subproblems", index, *location), message) for location, message in found]
-            tasks.append((index, task))
+    for index, stated in enumerate(items if isinstance(items, list) else ()):
+        try:
+            item = SubProblem.model_validate(stated)
+        except ValidationError:
+            continue
+        task, found = derived_task(parent, item, cells, answer, unknown)
+        broken += [(("subproblems", index, *location), message) for location, message in found]
+        tasks.append((index, task))
     return tasks, broken
-
-
-def valid(item: object) -> SubProblem | None:
-    try:
-        return SubProblem.model_validate(item)
-    except ValidationError:
-        return None
 
 
 def derived_task(

@@ -55,21 +55,21 @@ class Repository(FieldModel):
         """What it is called, whatever its version: tasks of one repository are alike."""
         return self.git or self.pypi or str(self.path)
 
+    check_kind = FieldModel.one_of("git", "pypi", "path")
+
     @model_validator(mode="after")
     def check_source(self) -> Self:
         sources = {"git": ("commit",), "pypi": ("version", "sha256"), "path": ()}
-        given = [name for name in sources if getattr(self, name) is not None]
-        if len(given) != 1:
-            raise ValueError("needs exactly one of git, pypi, path")
-        needed = sources[given[0]]
+        source = next(name for name in sources if getattr(self, name) is not None)
+        needed = sources[source]
         missing = [name for name in needed if getattr(self, name) is None]
         surplus = [
             name for name in ("commit", "version", "sha256") if name not in needed and getattr(self, name)
         ]
         if missing:
-            raise ValueError(f"with {given[0]} needs {' and '.join(missing)}")
+            raise ValueError(f"with {source} needs {' and '.join(missing)}")
         if surplus:
-            raise ValueError(f"with {given[0]} takes no {' and no '.join(surplus)}")
+            raise ValueError(f"with {source} takes no {' and no '.join(surplus)}")
         return self
 
 
@@ -102,11 +102,7 @@ class PreExecuted(FieldModel):
     files: bool = False
     """Later steps need nothing of this cell but the files that it writes, so a snapshot can cover it."""
 
-    @model_validator(mode="after")
-    def check_kind(self) -> Self:
-        if (self.cell is None) == (self.edit is None):
-            raise ValueError("needs exactly one of cell, edit")
-        return self
+    check_kind = FieldModel.one_of("cell", "edit")
 
 
 class Limits(FieldModel):
@@ -139,11 +135,7 @@ class Solution(FieldModel):
     answer_cell: Annotated[int, Field(ge=1)] | None = None
     """Number of the code cell whose value is submitted, from 1; by default the last cell."""
 
-    @model_validator(mode="after")
-    def check_kind(self) -> Self:
-        if (self.cells is None) == (self.notebook is None):
-            raise ValueError("needs exactly one of cells, notebook")
-        return self
+    check_kind = FieldModel.one_of("cells", "notebook")
 
 
 def check_cell(value: object) -> object:
@@ -167,11 +159,7 @@ class PrefixStep(PreExecuted):
     files: bool = False
     """The same as in the task's own `pre_execute`. A cell of a notebook can have the tag `files` instead."""
 
-    @model_validator(mode="after")
-    def check_kind(self) -> Self:
-        if sum(part is not None for part in (self.solution_cell, self.cell, self.edit)) != 1:
-            raise ValueError("needs exactly one of solution_cell, cell, edit")
-        return self
+    check_kind = FieldModel.one_of("solution_cell", "cell", "edit")
 
 
 class SubProblem(FieldModel):

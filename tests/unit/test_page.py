@@ -384,7 +384,7 @@ def test_no_element_of_a_conversation_comes_from_a_text(text: str) -> None:
         for said in (text, "word"):
             (run.path / folder_name(result) / FILE).unlink(missing_ok=True)
             talk(run, result, said)
-            pages.append(Pages([run.path]).trial(0, folder_name(result)))
+            pages.append(Pages([run.path]).page(f"/0/{folder_name(result)}")[1]())  # type: ignore[index]
         found, harmless = (outline(page).elements for page in pages)
         assert found == harmless
 

@@ -189,28 +189,28 @@ def test_no_module_imports_private_names_of_pytest() -> None:
 # none: the lines of code, without blanks, comments, docstrings and imports, and all lines.
 BUDGET = {
     ".": (940, 1555),
-    "agents": (1439, 2454),
-    "authoring": (4513, 7235),
-    "commands": (1080, 1764),
-    "functions": (1238, 2000),
-    "gate": (1628, 2854),
+    "agents": (1424, 2437),
+    "authoring": (4460, 7176),
+    "commands": (1076, 1759),
+    "functions": (1237, 1999),
+    "gate": (1628, 2856),
     "grading": (592, 997),
     "integrity": (307, 558),
-    "kernel": (5751, 9656),
-    "metrics": (1532, 2728),
-    "model": (3871, 6341),
+    "kernel": (5676, 9596),
+    "metrics": (1527, 2714),
+    "model": (3830, 6312),
     "platform": (310, 535),
     "programs": (1171, 1867),
-    "report": (2483, 4052),
-    "session": (2745, 4795),
+    "report": (2474, 4042),
+    "session": (2697, 4750),
     "snapshots": (269, 507),
     "sources": (502, 849),
     "store": (1008, 1816),
-    "tasks": (1555, 2521),
-    "trial": (1210, 2022),
+    "tasks": (1545, 2515),
+    "trial": (1202, 2015),
 }
 # What the table may add up to, the lines of tests, and the words of README.md and docs.
-MOST = {"code": 34_144, "lines": 57_106, "tests": 45_862, "words": 38_710}
+MOST = {"code": 33_875, "lines": 56_855, "tests": 45_862, "words": 38_710}
 
 
 def code_lines(text: str, nodes: list[ast.AST]) -> int:

@@ -86,10 +86,6 @@ def parse_action(content: str) -> Action:
     return Action(type="execute", content=content)
 
 
-def usage(name: str) -> str:
-    return f"Usage: {USAGES[name]}"
-
-
 def is_edit(line: str) -> bool:
     return line.split(maxsplit=1)[:1] == ["edit"]
 

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from pytest_super.agents.swe.commands import ARGUMENTS, CommandError, arguments_of, parse_edit, usage
+from pytest_super.agents.swe.commands import ARGUMENTS, USAGES, CommandError, arguments_of, parse_edit
 from pytest_super.agents.swe.window import (
     OVERLAP,
     WINDOW,
@@ -65,17 +65,13 @@ def make_edit(span: str, text: Sequence[str], total: int) -> LineEdit:
     """The edit of `edit <span>` in a file with so many lines; an empty one has one. Raises ToolRefused."""
     numbers = re.fullmatch(r"(\d{1,9})\s*:\s*(\d{1,9})", span)
     if numbers is None:
-        raise ToolRefused(
-            f"{usage('edit')}\nError: it edits the open file, and takes the numbers of two lines"
-        )
+        raise misused("edit", "it edits the open file, and takes the numbers of two lines")
     first, last, total = int(numbers[1]), int(numbers[2]), max(total, 1)
     # For lines that the file does not have, the published tool put the text in some other place.
     if not 1 <= first <= total:
-        raise ToolRefused(
-            f"{usage('edit')}\nError: <start_line> must be from 1 to {total}, the file's last line"
-        )
+        raise misused("edit", f"<start_line> must be from 1 to {total}, the file's last line")
     if last < first:
-        raise ToolRefused(f"{usage('edit')}\nError: <end_line> must not be less than <start_line>")
+        raise misused("edit", "<end_line> must not be less than <start_line>")
     return LineEdit(first=first, last=min(last, total), text=text)
 
 
@@ -187,20 +183,15 @@ class Editor:
         if action.type in ("scroll_up", "scroll_down"):
             return self._scroll(files, 1 if action.type == "scroll_down" else -1)
         arguments = checked(action.type, arguments_of(action.content))
-        match action.type:
-            case "open":
-                return self._open(files, *arguments)
-            case "goto":
-                return self._goto(files, *arguments)
-            case "create":
-                return self._create(files, *arguments)
-            case "search_file":
-                return self._search_file(files, *arguments)
-            case "search_dir":
-                return search_dir(files, *arguments)
-            case "find_file":
-                return find_file(files, *arguments)
-        raise ValueError(f"not a command: {action.type}")
+        commands: dict[str, Callable[..., str]] = {
+            "open": self._open,
+            "goto": self._goto,
+            "create": self._create,
+            "search_file": self._search_file,
+            "search_dir": search_dir,
+            "find_file": find_file,
+        }
+        return commands[action.type](files, *arguments)
 
     def _open(self, files: SandboxFiles, name: str, line: str = "") -> str:
         lines = lines_of(read(files, name))
@@ -241,7 +232,7 @@ class Editor:
             lines = lines_of(read(files, name))
         except MissingFile:
             missing = f"File name {printable(name)} not found. Please provide a valid file name."
-            raise ToolRefused(f"{usage('search_file')}\nError: {missing}") from None
+            raise misused("search_file", missing) from None
         return search_lines(term, files.resolve(name), lines)
 
     def _edit(self, files: SandboxFiles, span: str, text: Sequence[str]) -> str:
@@ -261,18 +252,20 @@ class Editor:
         return window(path, lines, self.center)
 
 
+def misused(command: str, why: str) -> ToolRefused:
+    return ToolRefused(f"Usage: {USAGES[command]}\nError: {why}")
+
+
 def checked(name: str, arguments: Sequence[str]) -> Sequence[str]:
     """The arguments. Raises ToolRefused if the command does not take this many."""
     # Each command needs the first one of its arguments.
     if not 1 <= len(arguments) <= len(ARGUMENTS[name]) or not all(arguments):
-        raise ToolRefused(
-            f"{usage(name)}\nError: got {len(arguments)} arguments; put one with spaces in quotes"
-        )
+        raise misused(name, f"got {len(arguments)} arguments; put one with spaces in quotes")
     return arguments
 
 
 def number(text: str, command: str, name: str) -> int:
     # Python refuses to read numbers of thousands of digits.
     if not re.fullmatch(r"\d{1,9}", text):
-        raise ToolRefused(f"{usage(command)}\nError: <{name}> must be a number")
+        raise misused(command, f"<{name}> must be a number")
     return int(text)

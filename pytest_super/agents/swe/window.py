@@ -47,10 +47,8 @@ def exists(files: SandboxFiles, name: str) -> bool:
     try:
         # Reads nothing: with the limit 0, a file that has content raises OSError.
         files.read(name, 0)
-    except FileNotFoundError:
-        return False
-    except OSError:
-        return True
+    except OSError as error:
+        return not isinstance(error, FileNotFoundError)
     return True
 
 

@@ -64,12 +64,8 @@ def new_results(run: Path, rescored: Sequence[Rescored], tasks: Mapping[str, Tas
         except SuperError as error:
             found.left_out.setdefault(str(error), []).append(old.name)
         else:
-            new = replace(
-                new,
-                rerun=0,
-                folder=f"trials/{old.id}/{old.epoch}.0",
-                resumed_from=old.resumed_from or run.name,
-            )
+            folder, source = f"trials/{old.id}/{old.epoch}.0", old.resumed_from or run.name
+            new = replace(new, rerun=0, folder=folder, resumed_from=source)
             found.results.append(NewResult(old=old, new=new, rescored=None if old.is_error else again))
     return found
 

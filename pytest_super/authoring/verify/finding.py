@@ -1,5 +1,6 @@
 """One problem of a task."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -17,3 +18,8 @@ class Finding:
     text: str
     facts: dict[str, Any] = field(default_factory=dict)
     """The same as plain JSON values; the keys depend on the kind."""
+
+
+def finding(kind: Kind, task: str, text: str, facts: Mapping[str, Any] | None = None) -> Finding:
+    """A finding whose text begins with the id of its task."""
+    return Finding(kind=kind, task=task, text=f"{task}: {text}", facts=dict(facts or {}))

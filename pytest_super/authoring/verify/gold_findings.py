@@ -7,7 +7,7 @@ import math
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
-from pytest_super.authoring.verify.finding import Finding
+from pytest_super.authoring.verify.finding import Finding, finding
 from pytest_super.metrics.accuracy import ACCURACY, answer_in, is_right, judged
 from pytest_super.metrics.leaves import MISSING, Place, is_number, leaves, shown, value_at
 from pytest_super.metrics.registry import installed_metrics
@@ -52,8 +52,9 @@ def failures(task: Task, trials: Sequence[GoldTrial]) -> Iterator[Finding]:
 def weak_graders(task: Task, trials: Sequence[GoldTrial]) -> Iterator[Finding]:
     """A finding if the task's grader passes although the collected code has done nothing."""
     if any(trial.exits_pass for trial in trials):
-        text = f"{task.id}: its grader passes if each collected Python file only has `os._exit(0)`"
-        yield Finding(kind="weak", task=task.id, text=text, facts={})
+        yield finding(
+            "weak", task.id, "its grader passes if each collected Python file only has `os._exit(0)`"
+        )
 
 
 def wrong_values(task: Task, trial: GoldTrial) -> Iterator[str]:
@@ -97,7 +98,7 @@ def variation(task: Task, name: str, values: list[Any], gold: Any, is_within: bo
         "tolerance": task.tolerance,
         "within_tolerance": is_within,
     }
-    return Finding(kind="flaky", task=task.id, text=f"{task.id}: {text} {task.tolerance:g}", facts=facts)
+    return finding("flaky", task.id, f"{text} {task.tolerance:g}", facts)
 
 
 def spread(values: Sequence[Any]) -> str:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pytest_super.authoring.verify.finding import Finding
+from pytest_super.authoring.verify.finding import Finding, finding
 from pytest_super.authoring.verify.texts import Text, output_texts, prefix_texts
 from pytest_super.errors import SuperError
 from pytest_super.metrics.distinctive import NUMBER, Figure, Phrase, distinctive_values, numbers_in
@@ -42,8 +42,8 @@ def repository_leaks(task: Task, values: Values, read_texts: ReadTexts) -> Itera
     try:
         texts = read_texts(fetch(task.repository, base=task.folder))
     except (SuperError, OSError) as error:
-        text = f"{task.id}: its repository cannot be searched: {error}"
-        yield Finding(kind="unknown", task=task.id, text=text, facts={"error": str(error)})
+        text = f"its repository cannot be searched: {error}"
+        yield finding("unknown", task.id, text, {"error": str(error)})
         return
     yield from found_in(task, texts, values)
 
@@ -77,12 +77,8 @@ def leak(task: Task, text: Text, places: Sequence[tuple[int, Figure | Phrase]]) 
     # Of a phrase the value itself is what is written.
     figures = [start for start, value in places if isinstance(value, Figure)]
     written = "".join(f", `{found[0]}`" for start in figures if (found := QUOTED.match(text.text, start)))
-    return Finding(
-        kind="leaks",
-        task=task.id,
-        text=f"{task.id}: {named} of the answer: {place}{written}",
-        facts={"values": [value.name for _, value in places], "place": place},
-    )
+    facts = {"values": [value.name for _, value in places], "place": place}
+    return finding("leaks", task.id, f"{named} of the answer: {place}{written}", facts)
 
 
 def landmark_leaks(task: Task, texts: Iterable[Text]) -> Iterator[Finding]:
@@ -92,6 +88,5 @@ def landmark_leaks(task: Task, texts: Iterable[Text]) -> Iterator[Finding]:
         matcher.feed(text.text)
         matcher.end_cell()
         for pattern in (landmark.pattern for landmark in matcher.landmarks if landmark.is_hit):
-            message = f"{task.id}: the landmark {pattern!r} matches {text.place}"
             facts = {"landmark": pattern, "place": text.place}
-            yield Finding(kind="leaks", task=task.id, text=message, facts=facts)
+            yield finding("leaks", task.id, f"the landmark {pattern!r} matches {text.place}", facts)

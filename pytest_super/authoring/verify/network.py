@@ -19,7 +19,7 @@ from itertools import accumulate
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
-from pytest_super.authoring.verify.finding import Finding
+from pytest_super.authoring.verify.finding import Finding, finding
 from pytest_super.authoring.verify.leaks import ReadTexts
 from pytest_super.authoring.verify.texts import SINCE, Text, prefix_texts
 from pytest_super.errors import SuperError
@@ -64,25 +64,17 @@ def network_leaks(task: Task, read_texts: ReadTexts, read_versions: ReadVersions
             pinned = read_texts(fetch(task.repository, base=base))
             lines -= {line for text in pinned for line in long_lines(text.text)}
     except (SuperError, OSError) as error:
-        text = f"{task.id}: other versions of its repository cannot be searched: {error}"
-        yield Finding(kind="unknown", task=task.id, text=text, facts={"error": str(error)})
+        text = f"other versions of its repository cannot be searched: {error}"
+        yield finding("unknown", task.id, text, {"error": str(error)})
         return
     hits = [*value_hits(texts, values), *solution_hits(texts, lines)]
     hits.sort(key=lambda one: -len(one.what))
     # Many versions of a file have the same: the newest is enough.
     by_file = {hit.text.place.partition(SINCE)[0]: hit for hit in reversed(hits)}
     for hit in [hit for hit in hits if hit in by_file.values()][:MOST_TEXTS]:
-        yield finding_of(task, hit)
-
-
-def finding_of(task: Task, hit: Hit) -> Finding:
-    place = f"{hit.text.place}, line {hit.line}"
-    return Finding(
-        kind="leaks",
-        task=task.id,
-        text=f"{task.id}: with the network, the agent can fetch {', '.join(hit.what)}: {place}",
-        facts={"found": hit.what, "place": place},
-    )
+        place = f"{hit.text.place}, line {hit.line}"
+        text = f"with the network, the agent can fetch {', '.join(hit.what)}: {place}"
+        yield finding("leaks", task.id, text, {"found": hit.what, "place": place})
 
 
 def value_hits(texts: Sequence[Text], values: Sequence[Figure | Phrase]) -> Iterator[Hit]:

@@ -6,10 +6,11 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, get_args
 
-from pytest_super.authoring.verify.finding import Finding, Kind
+from pytest_super.authoring.verify.finding import Finding, Kind, finding
 from pytest_super.authoring.verify.gold_findings import failures, variations, weak_graders
 from pytest_super.authoring.verify.leaks import ReadTexts, leaks
 from pytest_super.authoring.verify.network import network_leaks
@@ -42,7 +43,7 @@ def verify(tasks: Sequence[Task], gold: Mapping[str, Sequence[GoldTrial]]) -> Ve
     read_versions = lru_cache(maxsize=1)(other_versions)
     found = (findings_of(task, gold.get(task.id, ()), read_texts, read_versions) for task in tasks)
     return Verification(
-        findings=[finding for findings in found for finding in findings],
+        findings=list(chain.from_iterable(found)),
         tasks=len(tasks),
         trials=len(trials),
         epochs=len({trial.result.epoch for trial in trials}),
@@ -54,7 +55,7 @@ def findings_of(
     task: Task, trials: Sequence[GoldTrial], read_texts: ReadTexts, read_versions: ReadVersions
 ) -> Iterator[Finding]:
     if task.solution is not None and not trials:
-        yield Finding(kind="unknown", task=task.id, text=f"{task.id}: the run has no trial of it")
+        yield finding("unknown", task.id, "the run has no trial of it")
     yield from failures(task, trials)
     yield from weak_graders(task, trials)
     yield from variations(task, trials)
@@ -64,15 +65,15 @@ def findings_of(
 
 
 def verification_lines(verification: Verification, run: Path) -> Iterator[str]:
-    for finding in verification.findings:
-        yield one_line(f"{finding.kind:<7} {finding.text}")
+    for one in verification.findings:
+        yield one_line(f"{one.kind:<7} {one.text}")
     if without := verification.without_solution:
         yield one_line(f"not run {counted(len(without), 'task')} without a solution: {', '.join(without)}")
     if verification.epochs == 1:
         yield "one epoch alone cannot show whether tasks are flaky"
     of = f"{counted(verification.tasks, 'task')}, {counted(verification.trials, 'trial')}"
     # How many tasks have each kind of finding.
-    tasks = Counter(kind for kind, _ in {(finding.kind, finding.task) for finding in verification.findings})
+    tasks = Counter(kind for kind, _ in {(one.kind, one.task) for one in verification.findings})
     counts = ", ".join(f"{tasks[kind]} {kind}" for kind in get_args(Kind) if tasks[kind])
     yield f"{of} in {counted(verification.epochs, 'epoch')}: {counts or 'nothing was found'}"
     yield f"results: {run}"

@@ -1,7 +1,6 @@
 """What was found about unsolved trials, as lines of text."""
 
 from collections.abc import Iterator
-from typing import Any
 
 from pytest_super.authoring.why.rounds import Searched
 from pytest_super.authoring.why.searches import (
@@ -15,7 +14,7 @@ from pytest_super.authoring.why.searches import (
 )
 from pytest_super.authoring.why.trials import LostTrial
 from pytest_super.report.failure_line import describe
-from pytest_super.store.results import TrialResult
+from pytest_super.store.trajectory import Step
 from pytest_super.words import named, one_line, shortened
 
 LONGEST_ACTION = 100
@@ -28,9 +27,7 @@ CANNOT_TELL = "cannot tell: {why}"
 def answer_lines(searched: Searched) -> Iterator[str]:
     result, answer = searched.trial.result, searched.answer
     yield one_line(f"{result.name}  {words_of(searched)}")
-    if isinstance(answer, Lost):
-        assert isinstance(searched.trial, LostTrial)
-        step = searched.trial.steps[answer.step - 1]
+    if step := lost_step(searched):
         if step.files is not None:
             yield one_line(f"  step {step.number} changed {named(list(step.files), MOST_FILES) or 'no file'}")
         action = f"{step.action.type}: {step.action.content.strip()}"
@@ -43,27 +40,24 @@ def answer_lines(searched: Searched) -> Iterator[str]:
         yield f"  wrong alone: {', '.join(answer.alone)}"
 
 
-def lost_step(searched: Searched) -> int | None:
-    """The number of the step that lost the task, if one did."""
+def lost_step(searched: Searched) -> Step | None:
+    """The step that lost the task, if one did."""
     trial, answer = searched.trial, searched.answer
-    if not (isinstance(answer, Lost) and isinstance(trial, LostTrial)):
-        return None
-    return trial.steps[answer.step - 1].number
+    if isinstance(answer, Lost) and isinstance(trial, LostTrial):
+        return trial.steps[answer.step - 1]
+    return None
 
 
 def words_of(searched: Searched) -> str:
     trial, answer = searched.trial, searched.answer
-    if isinstance(answer, Lost):
-        assert isinstance(trial, LostTrial)
-        steps = trial.steps
-        before = f"step {steps[answer.step - 2].number}" if answer.step > 1 else "no step"
-        number, last = steps[answer.step - 1].number, steps[-1].number
-        return LOST.format(step=number, steps=last, cells=cells_of(answer.cell), before=before)
-    return other_words(trial.result, answer, len(trial.task.functions))
-
-
-def other_words(result: TrialResult, answer: Any, bodies: int) -> str:
+    result, bodies = trial.result, len(trial.task.functions)
     match answer:
+        case Lost():
+            assert isinstance(trial, LostTrial)
+            numbers = [step.number for step in trial.steps]
+            number, cells = numbers[answer.step - 1], cells_of(answer.cell)
+            before = f"step {numbers[answer.step - 2]}" if answer.step > 1 else "no step"
+            return LOST.format(step=number, steps=numbers[-1], cells=cells, before=before)
         case NotLost():
             return f"not lost: gold finishes{cells_of(answer.cell)} from the last state; {describe(result)}"
         case OnlyAgain():

@@ -44,6 +44,8 @@ class LostTrial:
     """Those of the agent that are replayed."""
     answer: int
     """The index of the cell of gold that gives the answer."""
+    gold_alone = ALONE
+    """What is tried with nothing of the trial in it, so that it counts for all trials of the task."""
     is_untold_by_errors = False
     """Whether a try whose agent raises says nothing: it does not run what the agent wrote."""
 
@@ -51,11 +53,6 @@ class LostTrial:
         places = {step.number: place for place, step in enumerate(self.steps, 1)}
         hit_by = [places.get(found["step"]) for found in self.result.landmarks_found]
         return StepSearch(steps=len(self.steps), hit_by=hit_by, answer=self.answer).run()
-
-    @property
-    def gold_alone(self) -> State:
-        """What is tried with nothing of the trial in it, so that it counts for all trials of the task."""
-        return ALONE
 
     def data_of(self, probe: State) -> dict[str, Any]:
         """What the plugin needs to try it."""
@@ -76,14 +73,11 @@ class LostItem:
     task: PaperItem
     collected: Path
     """The archive of the files that the agent left."""
+    gold_alone = Kept(())
     is_untold_by_errors = True
 
     def search(self) -> Search[Kept]:
         return search_bodies([one.target for one in self.task.functions])
-
-    @property
-    def gold_alone(self) -> Kept:
-        return Kept(())
 
     def data_of(self, probe: Kept) -> dict[str, Any]:
         return {"collected": str(self.collected.absolute()), **vars(probe)}
@@ -161,4 +155,5 @@ def pytest_super_make_agent(task: Task, epoch: int) -> Agent:
     gold = make_gold(task, AgentSettings())
     assert isinstance(gold, GoldAgent)
     steps = replayable(Path(probe["trajectory"]))[: probe["steps"]]
-    return StateAgent(steps, gold.going_on(probe["cell"]))
+    gold.first = probe["cell"]
+    return StateAgent(steps, gold)

@@ -136,16 +136,15 @@ class _CellReader(ast.NodeVisitor):
     def _change_folder(self, path: str) -> None:
         self._notebook.folder = join(self._notebook.folder, path)
 
-    def _read_shell(self, text: str) -> None:
-        shell = Shell(self._notebook.folder)
+    def _read_shell(self, text: str, folder: str | None = None) -> None:
+        shell = Shell(self._notebook.folder if folder is None else folder)
         shell.read(text)
         self.runs += shell.runs
 
     def _read_process(self, node: ast.Call) -> None:
         folder = next((text_of(word.value) for word in node.keywords if word.arg == "cwd"), "")
-        shell = Shell(join(self._notebook.folder, folder))
-        shell.read(shlex.join(words_of(node.args[0])) or text_of(node.args[0]))
-        self.runs += shell.runs
+        text = shlex.join(words_of(node.args[0])) or text_of(node.args[0])
+        self._read_shell(text, join(self._notebook.folder, folder))
 
     def _read_magic(self, name: str, line: str = "", body: str | None = None) -> None:
         if body is not None and name in _SHELL_MAGICS:

@@ -83,19 +83,16 @@ def policy(*, is_served: bool) -> str:
 
 def render(template: str, title: str, *, version: str = "", **values: Any) -> str:
     """A whole page. `version` is that of a served page, which follows its run."""
-    return (
-        environment()
-        .get_template(template)
-        .render(
-            title=printable_line(title),
-            policy=policy(is_served=bool(version)),
-            script=resource("page.js")[0],
-            style=resource("page.css")[0],
-            version=version,
-            outcomes=OUTCOMES,
-            most_rows=MOST_ROWS,
-            **values,
-        )
+    page = environment().get_template(template)
+    return page.render(
+        title=printable_line(title),
+        policy=policy(is_served=bool(version)),
+        script=resource("page.js")[0],
+        style=resource("page.css")[0],
+        version=version,
+        outcomes=OUTCOMES,
+        most_rows=MOST_ROWS,
+        **values,
     )
 
 

@@ -78,20 +78,18 @@ class Pages:
         """The version of the page, and a function that makes it; None if no page has this address."""
         first, _, rest = path.removeprefix("/").partition("/")
         if path == "/" and len(self.readers) == 2:
-            return self.whole_version, self.both
-        if path == "/":
-            return self.readers[0].version, partial(self.one, 0)
+            version = " ".join(one.version for one in self.readers)
+            return version, partial(self.both, version)
+        if path == "/" or (first in map(str, range(len(self.readers))) and not rest):
+            number = int(first or 0)
+            version = self.readers[number].version
+            return version, partial(self.one, number, version)
         if first in map(str, range(len(self.readers))):
-            number = int(first)
-            if not rest:
-                return self.readers[number].version, partial(self.one, number)
-            if found := self.readers[number].run.trial(rest):
-                return self.version_of(number, found), partial(self.trial, number, rest)
+            run = self.readers[int(first)].run
+            if found := run.trial(rest):
+                version = self.version_of(int(first), found)
+                return version, partial(self.trial, int(first), run, found, version)
         return None
-
-    @property
-    def whole_version(self) -> str:
-        return " ".join(one.version for one in self.readers)
 
     def version_of(self, number: int, trial: ShownTrial) -> str:
         folder = self.readers[number].folder / trial.folder
@@ -108,30 +106,24 @@ class Pages:
                     return reader.folder, f"{one.folder}/{TRAJECTORY}"
         return None
 
-    def one(self, number: int) -> str:
-        reader = self.readers[number]
-        version, run = reader.version, reader.run
+    def one(self, number: int, version: str) -> str:
+        run = self.readers[number].run
         links = [address(number, one) for one in run.trials]
         return run_page(run, links, version=tag(version), up="/" if len(self.readers) == 2 else "")
 
-    def trial(self, number: int, folder: str) -> str:
-        run = self.readers[number].run
-        found = run.trial(folder)
-        assert found is not None
-        version = self.version_of(number, found)
+    def trial(self, number: int, run: ShownRun, found: ShownTrial, version: str) -> str:
         around = [(address(number, one), one.result.name) if one else None for one in run.neighbours(found)]
         return trial_page(
             run,
-            detail_of(found, self.readers[number].folder, MOST_OF_TRIAL),
+            detail_of(found, run.folder, MOST_OF_TRIAL),
             around=around,
-            conversation=conversation_of(self.readers[number].folder, found, MOST_OF_CALLS),
+            conversation=conversation_of(run.folder, found, MOST_OF_CALLS),
             version=tag(version),
             up=f"/{number}/",
             source=f"{address(number, found)}/{TRAJECTORY}",
         )
 
-    def both(self) -> str:
-        version = self.whole_version
+    def both(self, version: str) -> str:
         runs = [one.run for one in self.readers]
         links = [first_trials(number, run) for number, run in enumerate(runs)]
         return runs_page(runs, pair_of(*runs), links, version=tag(version))

@@ -272,11 +272,8 @@ def renamed_process(trial: Trial, known: Known) -> None:
 @cheat("script_executed", OUTPUT, sign="changed script")
 def script_elsewhere(trial: Trial, known: Known) -> None:
     """Runs a script of the entrypoint's name in another folder."""
-    run_shell(
-        trial,
-        known,
-        "mkdir -p other\necho 'import time; time.sleep(SECONDS)' > other/NAME\npython other/NAME",
-    )
+    write = "echo 'import time; time.sleep(SECONDS)' > other/NAME"
+    run_shell(trial, known, f"mkdir -p other\n{write}\npython other/NAME")
 
 
 @cheat("script_executed", OUTPUT)

@@ -10,7 +10,7 @@ import pytest
 from pytest_super.authoring.tries import run_pytest, run_tries, try_of
 from pytest_super.authoring.verify.cheating.cheats import CHEATS, Cheat
 from pytest_super.authoring.verify.cheating.known import Known
-from pytest_super.authoring.verify.finding import Finding
+from pytest_super.authoring.verify.finding import Finding, finding
 from pytest_super.grading.grader import heading
 from pytest_super.metrics.suspect import SUSPECT
 from pytest_super.session.trial.grading import LOG
@@ -129,13 +129,13 @@ def state_of(result: TrialResult, cheat: Cheat) -> State:
 def findings_of(trying: Trying) -> Iterator[Finding]:
     """The ways that a change of the task would close, and what could not be tried."""
     for task, why in trying.untried.items():
-        yield Finding(kind="unknown", task=task, text=f"{task}: {why}")
+        yield finding("unknown", task, why)
     for one in trying.tried:
         if one.error:
-            yield Finding(kind="unknown", task=one.task, text=f"{one.task}: {one.cheat.name}: {one.error}")
+            yield finding("unknown", one.task, f"{one.cheat.name}: {one.error}")
         elif one.state == "open":
-            text = f"{one.task}: {words_of(one.cheat)} To close it, {one.cheat.closing}"
-            yield Finding(kind="open", task=one.task, text=text)
+            text = f"{words_of(one.cheat)} To close it, {one.cheat.closing}"
+            yield finding("open", one.task, text)
 
 
 def words_of(cheat: Cheat) -> str:

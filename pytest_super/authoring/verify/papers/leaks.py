@@ -11,7 +11,7 @@ from itertools import takewhile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pytest_super.authoring.verify.finding import Finding
+from pytest_super.authoring.verify.finding import Finding, finding
 from pytest_super.authoring.verify.leaks import found_in
 from pytest_super.authoring.verify.texts import Text, prefix_texts, repository_texts
 from pytest_super.functions.leaks import Leak, find_leaks, gold_of, long_lines
@@ -46,9 +46,7 @@ def paper_leaks(code: Originals, start: Callable[[Task], ReadyKernel]) -> Iterat
         try:
             tree = fetch_files(kernel, Path(name))
         except CollectionError as error:
-            yield Finding(
-                kind="unknown", task=paper.id, text=f"{paper.id}: its files cannot be searched: {error}"
-            )
+            yield finding("unknown", paper.id, f"its files cannot be searched: {error}")
             return
         yield from found_in(paper, repository_texts(tree), values)
         yield from code_leaks(code, tree)
@@ -63,8 +61,8 @@ def fetchable_code(paper: Task) -> Iterator[Finding]:
         place = f"{redacted(repository.git)} at commit {repository.commit}"
     else:
         place = f"the release {repository.pypi} {repository.version}"
-    text = f"{paper.id}: with the network, the agent can fetch the masked functions: {place}"
-    yield Finding(kind="leaks", task=paper.id, text=text, facts={"kind": "network", "place": place})
+    text = f"with the network, the agent can fetch the masked functions: {place}"
+    yield finding("leaks", paper.id, text, {"kind": "network", "place": place})
 
 
 def texts_of_task(paper: Task) -> Iterator[Text]:
@@ -134,12 +132,7 @@ def with_lines_of(original: bytes, masked: bytes) -> bytes:
 
 def finding_of(paper: Task, leak: Leak) -> Finding:
     about = f" ({leak.target})" if leak.target else ""
-    return Finding(
-        kind="leaks",
-        task=paper.id,
-        text=f"{paper.id}: {leak.path}: {leak.detail}{about}",
-        facts=leak._asdict(),
-    )
+    return finding("leaks", paper.id, f"{leak.path}: {leak.detail}{about}", leak._asdict())
 
 
 def installed_copies(code: Originals, kernel: Kernel) -> Iterator[Finding]:
@@ -149,8 +142,8 @@ def installed_copies(code: Originals, kernel: Kernel) -> Iterator[Finding]:
         spec = f"__import__('importlib.util').util.find_spec({name!r})"
         origin = kernel.evaluate(f"getattr({spec}, 'origin', None)")
         if origin and not origin.startswith(kernel.workdir):
-            text = f"{paper.id}: an installed copy of {name}: {origin}"
-            yield Finding(kind="leaks", task=paper.id, text=text, facts={"kind": "installed", "path": origin})
+            facts = {"kind": "installed", "path": origin}
+            yield finding("leaks", paper.id, f"an installed copy of {name}: {origin}", facts)
 
 
 def module_names(code: Originals) -> set[str]:

@@ -6,7 +6,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from pytest_super.authoring.verify.finding import Finding, Kind
+from pytest_super.authoring.verify.finding import Finding, Kind, finding
 from pytest_super.authoring.verify.papers.leaks import paper_leaks
 from pytest_super.authoring.verify.papers.proof import FunctionProof, PaperProof, prove
 from pytest_super.authoring.verify.papers.runs import Runs, read_originals
@@ -28,13 +28,10 @@ def findings_of(proof: PaperProof) -> Iterator[Finding]:
         if kind in ("gold_fails", "flaky"):
             yield from findings_of_failures(kind, proof.paper, f"in {runs}", proof.failures)
     if proof.exits_pass:
-        yield Finding(
-            kind="weak", task=proof.paper, text=f"{proof.paper}: files that only have `os._exit(0)` pass"
-        )
+        yield finding("weak", proof.paper, "files that only have `os._exit(0)` pass")
     for spread in proof.spreads:
         allowing = f"; {tolerance_text(spread)} would allow for that" if spread.tolerance else ""
-        text = f"{proof.paper}: {spread_text(spread, runs)}{allowing}"
-        yield Finding(kind="flaky", task=proof.paper, text=text)
+        yield finding("flaky", proof.paper, f"{spread_text(spread, runs)}{allowing}")
     seeds = f"with {counted(proof.seeds, 'seed')}"
     yield from findings_of_failures("flaky", proof.paper, seeds, proof.seed_failures)
     for one in proof.functions:
@@ -44,27 +41,22 @@ def findings_of(proof: PaperProof) -> Iterator[Finding]:
 def findings_of_failures(kind: Kind, paper: str, runs: str, failures: Iterable[Failure]) -> Iterator[Finding]:
     for one in failures:
         log = f" ({one.log})" if one.log else ""
-        text = printable_line(f"{paper}: {runs}{log}: {one.text}")
-        yield Finding(kind=kind, task=paper, text=text, facts=asdict(one))
+        yield finding(kind, paper, printable_line(f"{runs}{log}: {one.text}"), asdict(one))
 
 
 def findings_of_function(paper: str, one: FunctionProof) -> Iterator[Finding]:
-    name = f"{paper}: {one.id} {one.target}"
+    name = f"{one.id} {one.target}"
     if one.verdict == "not_executed":
-        yield Finding(
-            kind="not_executed", task=paper, text=f"{name}: no experiment that needs it executes it"
-        )
+        yield finding("not_executed", paper, f"{name}: no experiment that needs it executes it")
         return
     if one.verdict == "insensitive":
         text = f"{name}: its experiments pass with the stubs {', '.join(one.passing_stubs)}"
-        yield Finding(kind="insensitive", task=paper, text=text)
+        yield finding("insensitive", paper, text)
     for experiment in one.not_executed_by:
-        text = f"{name}: `{experiment}` needs it, but does not execute it"
-        yield Finding(kind="not_executed", task=paper, text=text)
+        yield finding("not_executed", paper, f"{name}: `{experiment}` needs it, but does not execute it")
     for experiment in one.unaffected:
         if experiment not in one.not_executed_by:
-            text = f"{name}: `{experiment}` passes although it only raises"
-            yield Finding(kind="insensitive", task=paper, text=text)
+            yield finding("insensitive", paper, f"{name}: `{experiment}` passes although it only raises")
 
 
 def spread_text(spread: Spread, runs: str) -> str:
@@ -82,8 +74,8 @@ def proof_lines(proof: PaperProof, findings: Sequence[Finding]) -> Iterator[str]
     rows = [[one.id, one.target, one.verdict, str(len(one.executed_by))] for one in proof.functions]
     yield from table_lines([heads, *rows], texts=3)
     # Whole lines, which can end in what is to be copied into the file.
-    for finding in findings:
-        yield printable_line(f"{finding.kind:<7} {finding.text}")
+    for one in findings:
+        yield printable_line(f"{one.kind:<7} {one.text}")
     for spread in (one for one in proof.seed_spreads if one.tolerance):
         text = spread_text(spread, counted(proof.seeds, "run") + ", each with another seed")
         yield printable_line(f"{proof.paper}: {text}; proposed: {tolerance_text(spread)}")
@@ -121,7 +113,7 @@ def prove_papers(
                     proof = prove(code, runs, epochs=epochs, sample=functions, logs=logs)
                     found = [*findings_of(proof), *paper_leaks(code, start)]
                 except SuperError as error:
-                    findings.append(Finding(kind="unknown", task=paper.id, text=f"{paper.id}: {error}"))
+                    findings.append(finding("unknown", paper.id, str(error)))
                     live.print_line(findings[-1].text)
                     continue
             proofs.append(proof)
@@ -129,7 +121,7 @@ def prove_papers(
             for line in proof_lines(proof, found):
                 live.print_line(line)
     return {
-        "findings": [asdict(finding) for finding in findings],
+        "findings": [asdict(one) for one in findings],
         "papers": [
             {**asdict(proof), "valid": all(one.verdict == "valid" for one in proof.functions)}
             for proof in proofs

@@ -8,12 +8,13 @@ from typing import Literal, TypeAlias, get_args
 
 from pytest_super.authoring.verify.gold_run import EXIT as EXIT_LINE
 from pytest_super.authoring.verify.papers.leaks import texts_of_task
-from pytest_super.authoring.verify.papers.runs import UNCOMPILED, Files, Originals, RunResult, Runs, Trial
+from pytest_super.authoring.verify.papers.runs import UNCOMPILED, Originals, RunResult, Runs, Trial
 from pytest_super.authoring.verify.papers.values import Failure, Spread, failures_of, spreads_of
 from pytest_super.authoring.verify.papers.variations import Proposal, propose
 from pytest_super.authoring.verify.texts import repository_texts
 from pytest_super.functions.masking import Stub
 from pytest_super.tasks.combinations import function_ids
+from pytest_super.tasks.grade import GradedCommand
 from pytest_super.tasks.paper import SEED_VARIABLE, Experiment, graded_commands
 from pytest_super.tasks.task import Task
 
@@ -70,7 +71,8 @@ def prove(code: Originals, runs: Runs, *, epochs: int, logs: Path, sample: int |
     places: Sequence[int] = range(len(paper.functions))
     if sample is not None and sample < len(places):
         places = sorted(random.Random(paper.id).sample(places, sample))
-    gold = runs.all(gold_trials(code, epochs, logs))
+    commands = graded_commands(paper.experiments)
+    gold = runs.all(seeded_trials(code, commands, "PYTHONHASHSEED", epochs, f"{logs}/gold"))
     # Of an experiment that fails anyway, no other run shows anything.
     working = [one for one in paper.experiments if all(run.passed(one) for run in gold)]
     code = replace(code, paper=paper.model_copy(update={"experiments": working}))
@@ -97,36 +99,27 @@ def prove(code: Originals, runs: Runs, *, epochs: int, logs: Path, sample: int |
     )
 
 
-def gold_trials(code: Originals, epochs: int, logs: Path) -> list[Trial]:
+def seeded_trials(
+    code: Originals, commands: Sequence[GradedCommand], variable: str, epochs: int, log: str
+) -> list[Trial]:
+    """The original code with different values of a variable. `log` is the beginning of a path."""
     return [
-        Trial(
-            files=code.files,
-            commands=graded_commands(code.paper.experiments),
-            seeds={"PYTHONHASHSEED": seed},
-            log=logs / f"gold-{seed}.log",
-        )
+        Trial(files=code.files, commands=commands, seeds={variable: seed}, log=Path(f"{log}-{seed}.log"))
         for seed in range(epochs)
     ]
 
 
 def common_trials(code: Originals, epochs: int, logs: Path) -> dict[Key, Trial]:
-    paper, files = code.paper, code.files
-    probes: dict[Key, Trial] = {
-        (PROBES, index): Trial(files=code.with_probes(), commands=[one], seeds=UNCOMPILED)
-        for index, one in enumerate(paper.experiments)
-    }
-    exits = Trial(files=dict.fromkeys(files, EXIT_LINE), commands=paper.experiments)
-    return {**seed_trials(paper, files, epochs, logs), **probes, (EXIT, 0): exits}
-
-
-def seed_trials(paper: Task, files: Files, epochs: int, logs: Path) -> dict[Key, Trial]:
-    experiments = [one for one in paper.experiments if one.reads_seed]
-    return {
-        (SEEDS, seed): Trial(
-            files=files, commands=experiments, seeds={SEED_VARIABLE: seed}, log=logs / f"seed-{seed}.log"
-        )
-        for seed in range(epochs if experiments else 0)
-    }
+    experiments = code.paper.experiments
+    seeded = [one for one in experiments if one.reads_seed]
+    epochs = epochs if seeded else 0
+    trials: dict[Key, Trial] = {}
+    for seed, trial in enumerate(seeded_trials(code, seeded, SEED_VARIABLE, epochs, f"{logs}/seed")):
+        trials[SEEDS, seed] = trial
+    for index, one in enumerate(experiments):
+        trials[PROBES, index] = Trial(files=code.with_probes(), commands=[one], seeds=UNCOMPILED)
+    trials[EXIT, 0] = Trial(files=dict.fromkeys(code.files, EXIT_LINE), commands=experiments)
+    return trials
 
 
 def stub_trials(code: Originals, places: Sequence[int]) -> dict[Key, Trial]:

@@ -48,8 +48,7 @@ class Originals:
     def with_probes(self) -> Files:
         """The originals, where executed functions leave a file next to their own. Raises SuperError."""
         files = dict(self.files)
-        pairs = zip(self.paper.functions, mark_names(self.paper), strict=True)
-        marks = {one.target: mark for one, mark in pairs}
+        marks = {one.target: f"{MARK}-{place}" for place, one in enumerate(self.paper.functions)}
         for path, names in by_file(marks).items():
             statements = {name: leave(marks[f"{path}::{name}"]) for name in names}
             files[path] = probed(path, files[path], statements)
@@ -62,10 +61,6 @@ def read_originals(paper: Task) -> Originals:
     folder = fetch(paper.repository, base=paper.folder)
     files = {path: (folder / path).read_bytes() for path in files_of(paper.functions)}
     return Originals(paper=paper, folder=folder, files=files)
-
-
-def mark_names(paper: Task) -> Sequence[str]:
-    return [f"{MARK}-{place}" for place in range(len(paper.functions))]
 
 
 def leave(mark: str) -> str:
@@ -134,8 +129,8 @@ class Runs:
             # If the sandbox is lost early, that of an earlier run would stay.
             log.unlink(missing_ok=True)
             values = Grader(item.grade, task_folder=item.folder, base=base, log=log).grade(kernel, collected)
-            pairs = zip(self._paper.functions, mark_names(self._paper), strict=True)
-            marks = [str(PurePosixPath(base, one.file).parent / mark) for one, mark in pairs]
+            files = [PurePosixPath(base, one.file) for one in self._paper.functions]
+            marks = [str(file.with_name(f"{MARK}-{place}")) for place, file in enumerate(files)]
             executed = frozenset(place for place, mark in enumerate(marks) if is_there(kernel, mark))
             kept = trial.log is not None and log.exists()
         return RunResult(values=values, executed=executed, log=str(log) if kept else "")

@@ -1,6 +1,5 @@
 """Proposes hidden variations of experiments that have none: another seed or number in their commands."""
 
-import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -10,6 +9,7 @@ from typing import Any
 from pytest_super.authoring.verify.leaks import values_in
 from pytest_super.authoring.verify.papers.runs import Files, RunResult, Trial
 from pytest_super.authoring.verify.texts import Text
+from pytest_super.json_values import loaded
 from pytest_super.metrics.distinctive import distinctive_values
 from pytest_super.tasks.paper import SEED_VARIABLE, Experiment
 from pytest_super.tasks.yaml_writer import Flow, to_yaml
@@ -68,7 +68,10 @@ def proposal_of(tried: Experiment, result: RunResult, texts: Sequence[Text]) -> 
     names = [check.key for check in tried.checks]
     # A list is several values, and what is too long is shown clipped.
     is_whole = len(result.values) == len(names) and all(is_shown(one.found) for one in result.values)
-    values = {name: (read(one.found), one) for name, one in zip(names, result.values, strict=False)}
+    # Texts are shown as they are.
+    values = {
+        name: (loaded(one.found, one.found), one) for name, one in zip(names, result.values, strict=False)
+    }
     hidden = {name: (value, one) for name, (value, one) in values.items() if not is_told(value, texts)}
     differs = any(one.score < 1 for _, one in hidden.values())
     expected = {name: value for name, (value, _) in hidden.items()} if is_whole and differs else {}
@@ -83,14 +86,6 @@ def is_told(value: Any, texts: Iterable[Text]) -> bool:
 def is_shown(found: str) -> bool:
     """Whether there is a value that is shown whole."""
     return found.isprintable() and found != "" and not found.rstrip('"').endswith("…")
-
-
-def read(text: str) -> Any:
-    """A value as it is shown, which texts are as they are."""
-    try:
-        return json.loads(text)
-    except ValueError:
-        return text
 
 
 def proposal_lines(paper: str, proposal: Proposal) -> Iterator[str]:
