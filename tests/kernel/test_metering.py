@@ -9,6 +9,7 @@ from collections.abc import Iterator
 import pytest
 
 from pytest_super.kernel.client import Kernel
+from pytest_super.kernel.conformance.support import started
 from pytest_super.kernel.inside import processes
 from pytest_super.kernel.inside.processor_time import ProcessorTime
 from pytest_super.kernel.providers.local import LocalSandbox
@@ -93,11 +94,9 @@ class Metered:
 
 @pytest.fixture(scope="module")
 def metered() -> Iterator[Metered]:
-    kernel = Kernel(LocalSandbox())
-    kernel.start()
-    kernel.execute(SETUP)
-    yield Metered(kernel)
-    kernel.close()
+    with started(LocalSandbox()) as kernel:
+        kernel.execute(SETUP)
+        yield Metered(kernel)
 
 
 def test_thread_that_works_on_after_its_cell_is_charged(metered: Metered) -> None:
@@ -143,13 +142,9 @@ def test_nothing_inside_stops_the_metering(metered: Metered, hide: str) -> None:
 
 
 def test_a_sandbox_whose_processes_cannot_be_seen_any_more_is_lost() -> None:
-    kernel = Kernel(LocalSandbox())
-    kernel.start()
-    try:
+    with started(LocalSandbox()) as kernel:
         limit = "import os, resource, time; resource.prlimit(os.getppid(), resource.RLIMIT_NOFILE, (10, 10))"
         result = kernel.execute(f"{limit}; time.sleep(60)", timeout=20)
-    finally:
-        kernel.close()
     assert result.outcome == "sandbox_lost"
     assert "Too many open files" in result.detail
 
@@ -174,17 +169,15 @@ def test_what_ran_before_the_metering_is_free_also_when_it_has_ended(metered: Me
 
 
 def test_everything_is_stopped_and_nothing_counts_when_compute_runs_out_while_the_agent_thinks() -> None:
-    kernel = Kernel(LocalSandbox())
-    kernel.start()
     matcher = LandmarkMatcher(["epoch 1", "epoch 9"])
-    trial = Trial(
-        public_part(Task.model_validate({"id": "t", "set": "expert", "query": "q", "answer": 42})),
-        kernel=kernel,
-        budget=Budget(Limits(compute=2, cell=0.5), tokens=1000),
-        landmarks=matcher,
-        record=lambda _: None,
-    )
-    try:
+    with started(LocalSandbox()) as kernel:
+        trial = Trial(
+            public_part(Task.model_validate({"id": "t", "set": "expert", "query": "q", "answer": 42})),
+            kernel=kernel,
+            budget=Budget(Limits(compute=2, cell=0.5), tokens=1000),
+            landmarks=matcher,
+            record=lambda _: None,
+        )
         trial.compute_limit.start()
         # In parts, because the text of the cell is no evidence.
         cell = f"{SETUP}print('epo' + 'ch 1')\nprocess = begin({BURN!r})\ntime.sleep(600)"
@@ -193,6 +186,4 @@ def test_everything_is_stopped_and_nothing_counts_when_compute_runs_out_while_th
         assert trial.execute("print('epo' + 'ch 9')").observation == ONLY_SUBMIT
         trial.submit(42)
         trial.close()
-    finally:
-        kernel.close()
     assert (trial.stop_reason, trial.submission, matcher.hits) == ("submitted", 42, [True, False])

@@ -8,6 +8,7 @@ from dataclasses import asdict
 import pytest
 
 from pytest_super.kernel.client import Kernel
+from pytest_super.kernel.conformance.support import started
 from pytest_super.kernel.providers.local import LocalSandbox
 from pytest_super.metrics.script_executed import script_executed
 from pytest_super.store.trajectory import Action, Step
@@ -34,16 +35,13 @@ INHERIT = "with open('train.py') as f: os.dup2(f.fileno(), 255)\n"
 
 @pytest.fixture(scope="module")
 def kernel() -> Iterator[Kernel]:
-    kernel = Kernel(LocalSandbox())
-    kernel.start()
-    kernel.execute("import os\nfor d in ('bin', 'other', 'pkg'): os.makedirs('repo/' + d)")
-    for path, text in FILES.items():
-        kernel.files.write(path, text.encode())
-    kernel.execute(
-        "%cd repo\nimport os, sys, subprocess, time, asyncio, runpy\nos.chmod('bin/python', 0o755)"
-    )
-    yield kernel
-    kernel.close()
+    with started(LocalSandbox()) as kernel:
+        kernel.execute("import os\nfor d in ('bin', 'other', 'pkg'): os.makedirs('repo/' + d)")
+        for path, text in FILES.items():
+            kernel.files.write(path, text.encode())
+        imports = "import os, sys, subprocess, time, asyncio, runpy"
+        kernel.execute(f"%cd repo\n{imports}\nos.chmod('bin/python', 0o755)")
+        yield kernel
 
 
 def score(kernel: Kernel, *cells: str, path: str = TRAIN.path) -> float | None:

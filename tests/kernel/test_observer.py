@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from pytest_super.kernel import link
 from pytest_super.kernel.cell import CellResult
 from pytest_super.kernel.client import Kernel
+from pytest_super.kernel.conformance.support import started
 from pytest_super.kernel.delivery import bridge_program
 from pytest_super.kernel.inside import processes
 from pytest_super.kernel.inside.process_image import ELF64, Image, has_symbol, layout_of
@@ -27,15 +28,13 @@ SLEEP = "import time; time.sleep(0.8)\n"
 
 @pytest.fixture(scope="module")
 def kernel() -> Iterator[Kernel]:
-    kernel = Kernel(LocalSandbox())
-    kernel.start()
-    kernel.files.write("x.py", SLEEP.encode())
-    kernel.files.write("fails.py", (SLEEP + "raise SystemExit(3)").encode())
-    kernel.files.write("long.py", b"import time; time.sleep(60)")
-    kernel.execute("import os, sys, subprocess; os.makedirs('pkg')")
-    kernel.files.write("pkg/mod.py", SLEEP.encode())
-    yield kernel
-    kernel.close()
+    with started(LocalSandbox()) as kernel:
+        kernel.files.write("x.py", SLEEP.encode())
+        kernel.files.write("fails.py", (SLEEP + "raise SystemExit(3)").encode())
+        kernel.files.write("long.py", b"import time; time.sleep(60)")
+        kernel.execute("import os, sys, subprocess; os.makedirs('pkg')")
+        kernel.files.write("pkg/mod.py", SLEEP.encode())
+        yield kernel
 
 
 def named(result: CellResult, name: str) -> list[ObservedProcess]:
@@ -180,11 +179,7 @@ def test_a_python_is_reported_after_more_other_processes_than_are_reported(
 ) -> None:
     program = bridge_program().replace(b"MOST_REPORTS = 2000", b"MOST_REPORTS = 3   ")
     monkeypatch.setattr(link, "bridge_program", lambda **_: program)
-    kernel = Kernel(LocalSandbox())
-    kernel.start()
-    try:
+    with started(LocalSandbox()) as kernel:
         kernel.files.write("x.py", SLEEP.encode())
         result = kernel.execute("!for n in 1 2 3 4 5 6; do sleep 1 < x.py & done; wait; python x.py")
         assert [process.is_python for process in named(result, "x.py")] == [False] * 3 + [True]
-    finally:
-        kernel.close()
