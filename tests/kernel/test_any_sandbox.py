@@ -146,7 +146,7 @@ def test_a_flood_of_a_program_is_complete_and_takes_little_memory() -> None:
         heard.append(len(text))
 
     with started(LocalSandbox(), with_kernel=False) as kernel:
-        flood = "head -c 200000000 /dev/zero | tr '\\0' x; echo; grep VmHWM /proc/$PPID/status"
+        flood = "head -c 100000000 /dev/zero | tr '\\0' x; echo; grep VmHWM /proc/$PPID/status"
         peak = run(kernel, flood, listener=slow).text.rpartition("VmHWM:")[2].split()
-    assert (int(peak[0]) < 150_000, peak[1]) == (True, "kB")
-    assert 200_000_000 < sum(heard) < 200_000_100
+    assert (int(peak[0]) < 75_000, peak[1]) == (True, "kB")
+    assert 100_000_000 < sum(heard) < 100_000_100

@@ -26,8 +26,7 @@ CALLS = [
 
 @pytest.fixture(params=[CLAUDE, GEMINI])
 def model(request: pytest.FixtureRequest) -> str:
-    name: str = request.param
-    return name
+    return str(request.param)
 
 
 def ask(

@@ -10,13 +10,13 @@ from typing import Any
 
 import pytest
 
+from pytest_super.model import streamed_answer
 from pytest_super.model.completion import RETRIED, Answer, Failure, ModelCallError, Usage
 from pytest_super.model.named_model import NamedModel
 from pytest_super.model.protocols.common import COMMON
 from pytest_super.model.protocols.messages import Messages
 from pytest_super.model.protocols.responses import Responses
 from pytest_super.model.provider import Asked
-from pytest_super.model.streamed_answer import LARGEST_ANSWER
 from pytest_super.model.token_estimate import MaxUsage
 from tests.openai_server import ERRORS, KEY, MEANINGS, Fault, OpenAIServer, running_server
 
@@ -30,10 +30,7 @@ TOOL = {
 TOOL_CALL = {"id": "call_1", "type": "function", "function": {"name": "run", "arguments": '{"code": "1"}'}}
 
 
-@pytest.fixture(autouse=True)
-def _environment(openai_server: OpenAIServer, monkeypatch: pytest.MonkeyPatch) -> None:
-    for name, value in openai_server.environment.items():
-        monkeypatch.setenv(name, value)
+pytestmark = pytest.mark.usefixtures("openai_environment")
 
 
 def ask(model: str = MODEL, /, *, parameters: Any = None, **fields: Any) -> Answer:
@@ -616,16 +613,21 @@ def test_each_fault_is_a_failure_of_its_kind_whatever_the_prompt_contains(
     assert len(openai_server.requests) == 1
 
 
-def test_an_answer_without_end_is_read_up_to_a_limit(openai_server: OpenAIServer) -> None:
-    openai_server.reply(Fault("endless"))
+def test_an_answer_without_end_is_read_up_to_a_limit(
+    openai_server: OpenAIServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(streamed_answer, "LARGEST_ANSWER", 8 * 2**20)
+    # The first answer imports what all need.
+    openai_server.reply("one", Fault("endless"))
+    ask()
     tracemalloc.start()
     try:
         error = failure_of()
-        assert tracemalloc.get_traced_memory()[1] < 3 * LARGEST_ANSWER
+        assert tracemalloc.get_traced_memory()[1] < 24 * 2**20
     finally:
         tracemalloc.stop()
     assert error.failure is Failure.TRANSIENT
-    assert error.message.endswith("the answer is larger than 64 MiB")
+    assert error.message.endswith("the answer is larger than 8 MiB")
 
 
 def test_a_sentence_decides_nothing(openai_server: OpenAIServer) -> None:
