@@ -63,18 +63,6 @@ def baseline(project: Project, kept: Path) -> Path:
 GATE = ("--super-baseline=baseline.json", "--super-max-regression=20", "--super-epochs=5")
 
 
-@pytest.mark.usefixtures("baseline")
-def test_an_unchanged_agent_passes_although_it_misses_tasks(project: Project) -> None:
-    result = run(project, TASKS[:8], *GATE)
-    assert result.ret == pytest.ExitCode.OK
-    result.stdout.fnmatch_lines([
-        "expert: 5 epochs against baseline.json: 80 % chance to see a drop of * points, * % to pass *",
-        "set     tasks  baseline  candidate  points*",
-        "expert     12     0.667      0.667    +0.0*",
-    ])  # fmt: skip
-    assert fnmatch(result.outlines[-1], "PASS  expert +0.0 points (-* to +*), limit -20")
-
-
 def test_a_run_passes_only_if_it_also_passes_against_the_anchor(project: Project, baseline: Path) -> None:
     anchor = "--super-anchor=release.json"
     baseline.rename(project.path / "release.json")
@@ -232,13 +220,6 @@ def test_a_baseline_can_be_a_runs_folder(project: Project) -> None:
     assert compared.stdout.splitlines()[-1] == result.outlines[-1]
 
 
-def test_a_missing_baseline_is_one_message_before_the_run(project: Project) -> None:
-    result = run(project, [], "--super-baseline=none.json")
-    assert result.ret == pytest.ExitCode.USAGE_ERROR
-    result.stderr.fnmatch_lines(["ERROR: --super-baseline=none.json: there is no baseline none.json: make *"])
-    assert not (project.path / ".super").exists()
-
-
 @pytest.mark.slow
 def test_a_check_says_what_a_later_run_can_find(project: Project, baseline: Path) -> None:
     enough = super_command(project, "baseline", "check", "--epochs=10", "--max-regression=20")
@@ -273,8 +254,17 @@ def test_old_runs_are_removed_but_not_that_of_the_baseline(
 
 
 @pytest.mark.usefixtures("baseline")
-def test_a_selected_baseline_is_warned_of_and_subjects_are_counted(project: Project) -> None:
-    run(project, TASKS[:8], *GATE)
+def test_an_unchanged_agent_passes_although_it_misses_tasks_and_subjects_are_counted(
+    project: Project,
+) -> None:
+    result = run(project, TASKS[:8], *GATE)
+    assert result.ret == pytest.ExitCode.OK
+    result.stdout.fnmatch_lines([
+        "expert: 5 epochs against baseline.json: 80 % chance to see a drop of * points, * % to pass *",
+        "set     tasks  baseline  candidate  points*",
+        "expert     12     0.667      0.667    +0.0*",
+    ])  # fmt: skip
+    assert fnmatch(result.outlines[-1], "PASS  expert +0.0 points (-* to +*), limit -20")
     updated = super_command(project, "baseline", "update", ".super/runs/latest")
     assert "warning: this run was compared with baseline.json: " in updated.stdout
     project.write("skilled.py", f"{AGENT}# changed\n")
@@ -293,7 +283,11 @@ def test_a_refreshed_baseline_replaces_a_better_one(project: Project, baseline: 
     assert json.loads(baseline.read_text())["tasks"]["t5"]["values"] == [0.0]
 
 
-def test_a_damaged_baseline_is_one_message(project: Project, baseline: Path) -> None:
+def test_a_missing_or_damaged_baseline_is_one_message(project: Project, baseline: Path) -> None:
+    before = os.listdir(project.path / ".super/runs")
+    result = run(project, [], "--super-baseline=none.json")
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    result.stderr.fnmatch_lines(["ERROR: --super-baseline=none.json: there is no baseline none.json: make *"])
     data = json.loads(baseline.read_text())
     next(iter(data["tasks"].values()))["values"] = [10**400]
     for text in (json.dumps(data), "", "[" * 100_000, '{"format": 2, "tasks": {}, "trials": Infinity}'):
@@ -301,6 +295,7 @@ def test_a_damaged_baseline_is_one_message(project: Project, baseline: Path) -> 
         result = run(project, [], f"--super-baseline={baseline}")
         assert result.ret == pytest.ExitCode.USAGE_ERROR
         result.stderr.fnmatch_lines(["ERROR: --super-baseline: *is no baseline*"])
+    assert os.listdir(project.path / ".super/runs") == before
 
 
 def test_runs_are_added_over_time_each_once(project: Project, baseline: Path) -> None:

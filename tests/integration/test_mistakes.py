@@ -204,18 +204,14 @@ def test_our_options_in_pytest_addopts_do_not_break_an_ordinary_run(
 
 
 @pytest.mark.usefixtures("no_isolation")
-def test_where_nothing_isolates_an_untrusted_agent_is_refused(project: Project) -> None:
+def test_where_nothing_isolates_only_the_gold_agent_runs_locally_and_says_so(project: Project) -> None:
     project.add_task("right")
     result = project.pytester.runpytest_subprocess("--super-agent=agent:Agent")
     assert result.ret == USAGE
     result.stderr.fnmatch_lines(
         ["*no container engine answers at*--super-sandbox=local*; the program bwrap is missing*"]
     )
-
-
-@pytest.mark.usefixtures("no_isolation")
-def test_where_nothing_isolates_the_gold_agent_runs_locally_and_says_so(project: Project) -> None:
-    project.add_task("a", solution={"cells": ["40 + 2"]})
+    project.add_task("right", solution={"cells": ["40 + 2"]})
     result = project.pytester.runpytest_subprocess("--super-agent=gold")
     result.assert_outcomes(passed=1)
     note = "no isolation, since no container engine answers at * and the program bwrap is missing"

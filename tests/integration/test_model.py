@@ -158,15 +158,6 @@ def test_a_provider_that_is_down_until_the_wall_limit_is_an_error_and_no_miss(
     result.stdout.fnmatch_lines(["error   a: *until the wall limit: openai/gpt-4o: no answer*"])
 
 
-def test_a_request_that_the_provider_refuses_is_an_error_of_its_trial_alone(asking: Project) -> None:
-    asking.add_task("a")
-    asking.add_task("b")
-    refused = {"error": {"status": 400, "message": "Unknown parameter"}}
-    result = asking.run(asking_script(asking, {"a": [refused], "b": ["submit 42"]}))
-    result.assert_outcomes(passed=1, errors=1)
-    result.stdout.fnmatch_lines(["error   a: *Unknown parameter*"])
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("workers", [(), ("-n2",)], ids=["", "n2"])
 def test_a_run_that_reaches_its_limit_of_cost_stops_without_misses_and_errors(
@@ -237,14 +228,17 @@ def test_nothing_is_left_of_a_run_that_was_killed(asking: Project) -> None:
     until(lambda: not gateways(asking))
 
 
-def test_a_scripted_model_answers_without_a_key_and_is_recorded_by_run(
+def test_a_scripted_model_answers_without_a_key_and_what_it_refuses_is_an_error_of_its_trial_alone(
     asking: Project, openai_server: OpenAIServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv("OPENAI_API_KEY")
-    asking.add_task("a")
-    asking.add_task("b")
-    script = asking_script(asking, {"a": ["look around", "submit 42"], "*": ["submit 0"]})
-    asking.run(script).assert_outcomes(passed=1, failed=1)
+    for id in ("a", "b", "c"):
+        asking.add_task(id)
+    refused = {"error": {"status": 400, "message": "Unknown parameter"}}
+    answers = {"a": ["look around", "submit 42"], "b": [refused], "*": ["submit 0"]}
+    result = asking.run(asking_script(asking, answers))
+    result.assert_outcomes(passed=1, failed=1, errors=1)
+    result.stdout.fnmatch_lines(["error   b: *Unknown parameter*"])
     assert openai_server.requests == []
     assert asking.results["a[1]"]["steps"] == 2
     assert len(asked_in(asking.latest / "trials/a/1.0")) == 2

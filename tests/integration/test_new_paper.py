@@ -162,11 +162,14 @@ def test_functions_of_a_script_that_a_command_names_are_not_proposed(folder: Pat
     assert [one["target"] for one in written(folder)["functions"]] == ["stats.py::total"]
 
 
-def test_the_last_value_of_a_name_is_proposed_only_if_all_of_it_is_a_number(folder: Path) -> None:
+def test_the_last_value_of_a_name_is_proposed_only_if_all_of_it_is_a_number_and_no_duration(
+    folder: Path,
+) -> None:
     last = ["1,234.5", "0:01:02.5", "2024-01-02", "1.2.3", "[1,2]", "nan", "-inf"]
     wrong = [f"w{place}: 7\nw{place}: {text}" for place, text in enumerate(last)]
     right = "phase: inference y=2, acc=0.5,auc=6e-05, of: 3/4 {'n':12,'m':.5} share: 97.5% x: [1. 2.]"
-    lines = [*wrong, right, "big: 1_000.", "t: 12.5dB"]
+    times = "fit_time: 1.5\nSeconds = 3\nElapsed time: 2.25\nfit took: 3.2 s\nepoch: 12.5ms\nall: 4 min"
+    lines = [*wrong, right, "big: 1_000.", "t: 12.5dB", times, "timeless: 2, 1 sample: 5 min: 3 times2: 6"]
     (folder / "project/run.py").write_text(f"{RUN}print({chr(10).join(lines)!r})\n")
     new("--command 'python run.py mean'")
     results = written(folder)["experiments"][0]["result"]
@@ -174,37 +177,25 @@ def test_the_last_value_of_a_name_is_proposed_only_if_all_of_it_is_a_number(fold
     of_run = {name: found.pop(name) for name in ("mean", "noise", "none", "version")}
     assert of_run["version"] == 1.2
     numbers = {"acc": 0.5, "auc": 6e-5, "of": 3, "n": 12, "m": 0.5, "share": 97.5, "x": 1, "t": 12.5}
-    assert found == {**numbers, "big": 1000, "inference y": 2}
+    kept = {"timeless": 2, "sample": 5, "min": 3, "times2": 6}
+    assert found == {**numbers, **kept, "big": 1000, "inference y": 2}
 
 
-def test_a_package_below_src_is_the_repositorys_own(folder: Path) -> None:
+def test_a_file_is_overwritten_only_by_force_and_a_package_below_src_is_the_repositorys_own(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     package = folder / "project/src/stats_of"
     package.mkdir(parents=True)
     (package / "__init__.py").write_text(CODE)
     (folder / "project/run.py").write_text(RUN.replace("stats", "stats_of"))
-    new("--command 'python run.py mean'")
-    assert written(folder)["sandbox"] == {"env": {"PYTHONPATH": "src"}}
-    assert written(folder)["functions"][0]["target"] == "src/stats_of/__init__.py::Mean.of"
-
-
-def test_no_duration_is_proposed(folder: Path) -> None:
-    times = "fit_time: 1.5\nSeconds = 3\nElapsed time: 2.25\nfit took: 3.2 s\nepoch: 12.5ms\nall: 4 min"
-    kept = "timeless: 2, 1 sample: 5 min: 3 times2: 6"
-    (folder / "project/run.py").write_text(f"{RUN}print({f'{times}{chr(10)}{kept}'!r})\n")
-    new("--command 'python run.py mean'")
-    results = written(folder)["experiments"][0]["result"]
-    found = {name for one in results for name in one["expected"]}
-    assert found == {"mean", "noise", "none", "version", "timeless", "sample", "min", "times2"}
-
-
-def test_a_file_is_overwritten_only_by_force(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (folder / "project.task.yaml").write_text("mine")
     command = "--command 'python run.py mean'"
     new(command, status=1)
     assert "project.task.yaml exists: --force overwrites it" in capsys.readouterr().err
     assert (folder / "project.task.yaml").read_text() == "mine"
     new(f"{command} --force")
-    assert written(folder)["id"] == "project"
+    assert written(folder)["sandbox"] == {"env": {"PYTHONPATH": "src"}}
+    assert written(folder)["functions"][0]["target"] == "src/stats_of/__init__.py::Mean.of"
 
 
 @pytest.mark.parametrize(

@@ -15,9 +15,17 @@ from tests.waiting import until
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="workers are forks on Linux alone")
 
+# A client that is killed before it asks connects in place of the first worker.
 TELL = """
-import json, os, random, sys
+import json, os, random, socket, sys
 from pathlib import Path
+import pytest
+
+@pytest.hookimpl(trylast=True)
+def pytest_xdist_setupnodes(config, specs):
+    if processes := config.pluginmanager.get_plugin("super-worker-processes"):
+        with socket.socket(socket.AF_UNIX) as client:
+            client.connect(str(processes.server.socket))
 
 def pytest_unconfigure(config):
     worker = getattr(config, "workerinput", {}).get("workerid", "controller")
@@ -54,22 +62,6 @@ def test_a_fork_is_like_an_interpreter_of_its_own(
     for one in facts.values():
         assert (one["folder"], one["variable"]) == (controller["folder"], "me")
         assert one["main"] == "__main__"
-
-
-def test_a_client_that_is_killed_before_it_asks_ends_nobody_else(project: Project) -> None:
-    # Connects in place of the first worker, and is gone.
-    project.add_to_conftest("""
-import socket
-import pytest
-
-@pytest.hookimpl(trylast=True)
-def pytest_xdist_setupnodes(config, specs):
-    path = config.pluginmanager.get_plugin("super-worker-processes").server.socket
-    with socket.socket(socket.AF_UNIX) as client:
-        client.connect(str(path))
-""")
-    project.add_task("right")
-    assert project.run_in_subprocess("-n4").ret == pytest.ExitCode.OK
 
 
 def others_of_group(process: int) -> list[int]:
