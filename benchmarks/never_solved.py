@@ -30,12 +30,10 @@ from coverage import (
     Numbers,
     Suite,
     decided,
-    pairs_of,
     percent,
     rates_of,
     table,
     trials,
-    with_exact,
 )
 from coverage import sample as trials_of
 from numpy.typing import NDArray
@@ -47,7 +45,7 @@ from pytest_super.gate.comparison.side import Side, TaskTrials
 from pytest_super.gate.plan import RunPlan, plan_of
 from pytest_super.gate.statistics.decision import CANNOT_TELL, PASS, REGRESSED, Verdict, verdict
 from pytest_super.gate.statistics.difference import difference, difference_of
-from pytest_super.gate.statistics.samples import Pair, Sample
+from pytest_super.gate.statistics.samples import Sample
 from pytest_super.option_types import LEAST_EPOCHS, MOST_EPOCHS, Epochs
 
 Flags = NDArray[numpy.bool_]
@@ -105,13 +103,7 @@ def decided_without(cell: Cell, baseline: Sample, candidate: Sample) -> tuple[Fl
         variances=numpy.where(never, 0.0, candidate.variances),
         is_run=1.0 - never,
     )
-    differences = difference_of(baseline, part, cell.shares)
-    if differences.has_few:
-        runs = range(len(values))
-        differences = with_exact(
-            differences, (pairs_without(cell, baseline, candidate, values, run) for run in runs)
-        )
-    found = decided(differences)
+    found = decided(difference_of(baseline, part, cell.shares))
     for run in range(CHECKED):
         before, after = (list(trials(one, run)) for one in (baseline, candidate))
         ran = [values if any(old) else [] for old, values in zip(before, after, strict=True)]
@@ -120,13 +112,6 @@ def decided_without(cell: Cell, baseline: Sample, candidate: Sample) -> tuple[Fl
             one = look(side_of(cell, before), side_of(cell, ran, [f"t{n}" for n in range(cell.tasks)]), 0.95)
             assert (one == PASS, one == REGRESSED) == tuple(bool(each[run]) for each in found), cell
     return found
-
-
-def pairs_without(cell: Cell, baseline: Sample, candidate: Sample, values: Numbers, run: int) -> list[Pair]:
-    return [
-        pair if any(pair.baseline) else replace(pair, candidate=[float(value)] * len(pair.candidate))
-        for pair, value in zip(pairs_of(cell, baseline, candidate, run), values[run], strict=True)
-    ]
 
 
 def worst_line(tasks: int, epochs: tuple[int, int], wrong: Sequence[dict[str, float]]) -> list[str]:
@@ -218,13 +203,14 @@ def looked(
 
 
 def look(baseline: Side, candidate: Side, level: float) -> Verdict:
-    """As `compare` decides, which also finds an advice."""
+    """As the bounds of a comparison decide; `coverage.py` has the exact test of few trials, too."""
     whole = with_stand_ins(baseline, candidate)
     tasks = [
         ComparedTask(id=id, baseline=baseline.tasks[id], candidate=task, is_run=id in candidate.tasks)
         for id, task in whole.tasks.items()
     ]
-    return verdict(difference([one.pair for one in tasks]), MARGIN, pass_level=level, level=level)
+    found = replace(difference([one.pair for one in tasks]), exact=1.0)
+    return verdict(found, MARGIN, pass_level=level, level=level)
 
 
 def share_of(by_change: dict[str, list[Run]], change: str) -> float:
