@@ -2,12 +2,13 @@
 
 import json
 from dataclasses import replace
+from itertools import product
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from pytest_super.gate.baseline import BaselineGate
@@ -72,25 +73,15 @@ GATES = st.builds(
 )
 
 
-@given(
-    kinds=KINDS_OF_RUN,
-    gates=GATES,
-    not_run=st.sampled_from([0, 0, 1, 3]),
-    status=st.sampled_from(pytest.ExitCode),
-    only_errors=st.booleans(),
-    has_trouble=st.sampled_from([False, False, True]),
+@given(kinds=KINDS_OF_RUN, gates=GATES, not_run=st.sampled_from([0, 0, 1, 3]))
+@example(kinds=["solved"], gates=RunGates(epochs=Epochs(EPOCHS, EPOCHS), max_errors=1.0), not_run=0)
+@example(
+    kinds=["solved"],
+    gates=RunGates(epochs=Epochs(EPOCHS, EPOCHS), baseline=baseline_of([1.0], must_tell=True)),
+    not_run=0,
 )
-def test_exit_status_and_stored_verdict_agree(
-    *,
-    kinds: list[str],
-    gates: RunGates,
-    not_run: int,
-    status: pytest.ExitCode,
-    only_errors: bool,
-    has_trouble: bool,
-) -> None:
+def test_exit_status_and_stored_verdict_agree(kinds: list[str], gates: RunGates, not_run: int) -> None:
     verdict = gates.verdict(trials_of(kinds), not_run=not_run, epoch=EPOCHS)
-    found = exit_status(status, verdict, only_errors=only_errors, has_trouble=has_trouble)
     with TemporaryDirectory() as name:
         write_verdict(Path(name), verdict.to_data())
         word, stored = read_word(Path(name)), json.loads((Path(name) / VERDICT).read_text())
@@ -112,14 +103,15 @@ def test_exit_status_and_stored_verdict_agree(
     passing = {"", "passed"} if must_tell else {"", "passed", "cannot tell"}
     allowed = gates.max_errors is not None and not stored["invalid"]
     errors = len(kinds) - kinds.count("solved") - kinds.count("missed")
-    succeeds = (
-        word in passing and (allowed or not errors) and (word != "" or "missed" not in kinds)
-    ) and not has_trouble
-    is_excused = status == pytest.ExitCode.TESTS_FAILED and allowed and only_errors
-    if status == pytest.ExitCode.OK or is_excused:
-        assert found == (pytest.ExitCode.OK if succeeds else pytest.ExitCode.TESTS_FAILED)
-    else:
-        assert found == status
+    is_good = word in passing and (allowed or not errors) and (word != "" or "missed" not in kinds)
+    for status, only_errors, has_trouble in product(pytest.ExitCode, (False, True), (False, True)):
+        found = exit_status(status, verdict, only_errors=only_errors, has_trouble=has_trouble)
+        is_excused = status == pytest.ExitCode.TESTS_FAILED and allowed and only_errors
+        if status == pytest.ExitCode.OK or is_excused:
+            succeeds = is_good and not has_trouble
+            assert found == (pytest.ExitCode.OK if succeeds else pytest.ExitCode.TESTS_FAILED)
+        else:
+            assert found == status
 
 
 @given(kinds=KINDS_OF_RUN, gates=GATES, not_run=st.sampled_from([0, 2]))
