@@ -224,6 +224,8 @@ def test_a_host_that_was_suspended_finds_its_sandbox_alive(run: str) -> None:
 KILLED = "ended with exit code 3: the bridge was killed by signal 9"
 
 
+# Of forks, the server that forks them would end what is left, too.
+@pytest.mark.parametrize("run", ["", f"forks-{os.getpid()}"], ids=["alone", "fork"])
 def test_nothing_outlives_a_killed_bridge(sandbox: LocalSandbox, tmp_path: Path) -> None:
     mark = tmp_path / "imported"
     with started(sandbox) as kernel:
