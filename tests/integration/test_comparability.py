@@ -61,6 +61,7 @@ def test_what_is_around_the_agent_are_conditions(project: pytest.Pytester) -> No
         {"query": "Add up all."},
         {"pre_execute": ["x = 2"]},
         {"limits": {"compute": 60}},
+        {"limits": {"steps": 60}},
         {"sandbox": {"env": {"A": "1"}}},
     ):
         assert changed(before, digests(project, **change)) == {"conditions"}, change
