@@ -9,6 +9,7 @@ from typing import Annotated, Any
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
 TASK_ID = r"^[A-Za-z0-9][A-Za-z0-9_.,-]*$"
+CATEGORY = r"^[a-z][a-z0-9_-]*$"
 COMMIT = r"^[0-9a-f]{40}$"
 SHA256 = r"^[0-9a-f]{64}$"
 NOT_BLANK = r"\S"

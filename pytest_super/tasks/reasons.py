@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pytest_super.tasks.fields import COMMIT, NOT_BLANK, SHA256, TASK_ID
-from pytest_super.tasks.task import CATEGORY
+from pytest_super.tasks.fields import CATEGORY, COMMIT, NOT_BLANK, SHA256, TASK_ID
 from pytest_super.words import did_you_mean
 
 if TYPE_CHECKING:

@@ -8,7 +8,17 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import AfterValidator, BeforeValidator, Field, PrivateAttr, model_validator
 
-from pytest_super.tasks.fields import COMMIT, SHA256, TASK_ID, FieldModel, Regex, RelativePath, Seconds, Text
+from pytest_super.tasks.fields import (
+    CATEGORY,
+    COMMIT,
+    SHA256,
+    TASK_ID,
+    FieldModel,
+    Regex,
+    RelativePath,
+    Seconds,
+    Text,
+)
 from pytest_super.tasks.grade import Aggregation, Grade
 from pytest_super.tasks.paper import Experiment, MaskableFunction, PaperText, Sizes, as_graded, numbered
 from pytest_super.tasks.sandbox_spec import SandboxSpec
@@ -16,7 +26,6 @@ from pytest_super.tasks.sandbox_spec import SandboxSpec
 TASK_SUFFIX = ".task.yaml"
 # The categories of the SUPER paper, in the order of its table 3. Tasks can have others.
 CATEGORIES = ("dependencies", "cpu", "configuration", "data", "issue", "goal", "other")
-CATEGORY = r"^[a-z][a-z0-9_-]*$"
 
 # Token budgets of the SUPER paper (section 4): the sum of prompt tokens over all calls of a trial.
 TOKEN_BUDGETS = {"expert": 600_000, "auto": 600_000, "masked": 400_000, "functions": 600_000}

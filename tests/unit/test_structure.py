@@ -196,7 +196,7 @@ BUDGET = {
     "gate": (1628, 2856),
     "grading": (592, 997),
     "integrity": (307, 558),
-    "kernel": (5676, 9596),
+    "kernel": (5676, 9601),
     "metrics": (1527, 2714),
     "model": (3830, 6312),
     "platform": (310, 535),
@@ -206,11 +206,11 @@ BUDGET = {
     "snapshots": (269, 507),
     "sources": (502, 849),
     "store": (1008, 1816),
-    "tasks": (1545, 2515),
+    "tasks": (1545, 2524),
     "trial": (1202, 2015),
 }
 # What the table may add up to, the lines of tests, and the words of README.md and docs.
-MOST = {"code": 33_875, "lines": 56_855, "tests": 45_775, "words": 38_710}
+MOST = {"code": 33_875, "lines": 56_869, "tests": 45_775, "words": 38_710}
 
 
 def code_lines(text: str, nodes: list[ast.AST]) -> int:

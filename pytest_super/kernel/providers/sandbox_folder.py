@@ -8,10 +8,10 @@ from pathlib import Path
 
 from pytest_super.errors import InfrastructureError
 from pytest_super.kernel.inside.processes import KEEP, remove
+from pytest_super.kernel.providers import PREFIX
 from pytest_super.kernel.providers.host_environment import Interpreter, make_environment
 from pytest_super.platform import host
 
-PREFIX = "super-"
 OWNER = "owner"
 PARTS = ("work", "home", "tmp", "venv")
 # Others pass it, and have to know what they look for.

@@ -15,8 +15,9 @@ from contextlib import suppress
 from functools import cache, lru_cache
 from pathlib import Path
 
+from pytest_super.kernel.providers import PREFIX
 from pytest_super.kernel.providers.host_environment import python_parts
-from pytest_super.kernel.providers.sandbox_folder import OPEN_FOLDER, PREFIX
+from pytest_super.kernel.providers.sandbox_folder import OPEN_FOLDER
 
 # User ids without accounts: a range that distributions and directory services leave out, and where a user
 # namespace has only 65,536 ids, those that systemd gives to services while they run.

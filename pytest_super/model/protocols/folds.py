@@ -8,7 +8,7 @@ import re
 from dataclasses import dataclass
 from functools import lru_cache
 
-from pytest_super.kernel.providers.sandbox_folder import PREFIX
+from pytest_super.kernel.providers import PREFIX
 
 
 @dataclass(frozen=True)

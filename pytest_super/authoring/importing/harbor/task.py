@@ -17,7 +17,7 @@ from pytest_super.authoring.importing.harbor.environment import (
     image_of,
     sandbox_of,
 )
-from pytest_super.tasks.task import CATEGORY
+from pytest_super.tasks.fields import CATEGORY
 
 SETTINGS, INSTRUCTION, TESTS = "task.toml", "instruction.md", "tests"
 SOLUTION = "/solution"
