@@ -4,13 +4,37 @@ import argparse
 import os
 import sys
 from collections.abc import Iterable, Sequence
+from importlib import import_module
+from keyword import iskeyword
 from typing import Any
 
-from pytest_super.commands import COMMANDS, load_command
 from pytest_super.errors import SuperError
 from pytest_super.platform import obey_interrupts
 from pytest_super.words import printable
 
+# In the order in which `pytest-super --help` lists them.
+COMMANDS = (
+    "init",
+    "validate",
+    "verify",
+    "schema",
+    "import",
+    "mask",
+    "paper",
+    "generate",
+    "rescore",
+    "why",
+    "fork",
+    "stats",
+    "view",
+    "export",
+    "compare",
+    "baseline",
+    "runs",
+    "image",
+    "trial",
+    "prompt",
+)
 # As shells report a program that SIGINT has ended.
 INTERRUPTED = 130
 
@@ -75,6 +99,12 @@ class ShowVersion(argparse.Action):
 
         print(f"pytest-super {version('pytest-super')}")
         parser.exit()
+
+
+def load_command(name: str) -> Any:
+    """The module of a subcommand. `import` is in `import_.py`, since a keyword cannot name a module."""
+    module = f"{name}_" if iskeyword(name) else name.replace("-", "_")
+    return import_module(f"pytest_super.commands.{module}")
 
 
 def parse(words: Sequence[str], names: Iterable[str] = COMMANDS) -> argparse.Namespace:

@@ -17,8 +17,7 @@ import jsonschema
 import pytest
 import yaml
 
-from pytest_super.cli import main, parser
-from pytest_super.commands import COMMANDS
+from pytest_super.cli import COMMANDS, main, parser
 from pytest_super.tasks.loading import load_tasks
 from tests.conftest import TaskFolder
 

@@ -188,10 +188,10 @@ def test_no_module_imports_private_names_of_pytest() -> None:
 # How large the project may be, see "Style" in CONTRIBUTING.md. By folder of the package, "." for modules in
 # none: the lines of code, without blanks, comments, docstrings and imports, and all lines.
 BUDGET = {
-    ".": (940, 1555),
+    ".": (965, 1585),
     "agents": (1424, 2437),
     "authoring": (4460, 7176),
-    "commands": (1076, 1759),
+    "commands": (1051, 1725),
     "functions": (1237, 1999),
     "gate": (1628, 2856),
     "grading": (592, 997),
@@ -210,7 +210,7 @@ BUDGET = {
     "trial": (1202, 2015),
 }
 # What the table may add up to, the lines of tests, and the words of README.md and docs.
-MOST = {"code": 33_875, "lines": 56_869, "tests": 45_775, "words": 38_710}
+MOST = {"code": 33_875, "lines": 56_865, "tests": 45_774, "words": 38_710}
 
 
 def code_lines(text: str, nodes: list[ast.AST]) -> int:
