@@ -1,6 +1,5 @@
 """The agent agentless: one generation for each missing function, the commands once, and a report."""
 
-import json
 from collections.abc import Sequence
 from typing import Any
 
@@ -9,7 +8,8 @@ import yaml
 
 from pytest_super.functions.masking import mask_file
 from pytest_super.functions.source import PythonSource
-from tests.integration.conftest import asked_in
+from tests.conftest import read_lines
+from tests.integration.conftest import Folder, asked_in
 
 CODE = '''\
 class Stats:
@@ -46,12 +46,11 @@ REPORT = '```json\n{"quality": 3.0}\n```'
 
 
 @pytest.fixture
-def project(pytester: pytest.Pytester) -> pytest.Pytester:
-    folder = pytester.mkdir("project")
-    (folder / "stats.py").write_text(CODE)
-    (folder / "run.py").write_text(RUN)
-    (folder / "other.py").write_text(OTHER)
-    (pytester.path / "paper.md").write_text("Weather is nice.\n\nA total adds up values.\n\nMore weather.\n")
+def project(pytester: pytest.Pytester) -> Folder:
+    made = Folder(pytester, "super_sandbox = local\n")
+    for name, text in {"stats": CODE, "run": RUN, "other": OTHER}.items():
+        made.write(f"project/{name}.py", text)
+    made.write("paper.md", "Weather is nice.\n\nA total adds up values.\n\nMore weather.\n")
     names = TARGETS[:2] + TARGETS[3:]
     source = PythonSource.read("stats.py", CODE.encode())
     digests = {one.name: one.sha256 for one in mask_file(source, names).functions}
@@ -74,30 +73,29 @@ def project(pytester: pytest.Pytester) -> pytest.Pytester:
             }
         ],
     }
-    (pytester.path / "paper.task.yaml").write_text(yaml.safe_dump(task))
-    pytester.makeini("[pytest]\nsuper_sandbox = local\n")
-    return pytester
+    made.write("paper.task.yaml", task)
+    return made
 
 
 def run(
-    project: pytest.Pytester, item: str, answers: Sequence[str], *options: str
+    project: Folder, item: str, answers: Sequence[str], *options: str
 ) -> tuple[dict[str, Any], list[dict[str, Any]], list[str]]:
     """The item's result, the agent's steps, and the user messages of its calls."""
-    (project.path / "script.yaml").write_text(yaml.safe_dump(list(answers)))
-    project.runpytest(
+    project.write("script.yaml", yaml.safe_dump(list(answers)))
+    project.pytester.runpytest(
         "--super-agent=agentless",
         f"--super-model=scripted:{project.path}/script.yaml",
         f"paper.task.yaml::paper_{item}",
         *options,
     )
-    run = project.path / ".super/runs/latest"
-    (row,) = map(json.loads, (run / "results.jsonl").read_text().splitlines())
-    steps = map(json.loads, (run / row["folder"] / "trajectory.jsonl").read_text().splitlines())
+    run = project.latest
+    (row,) = project.rows
+    steps = read_lines(run / row["folder"] / "trajectory.jsonl")
     prompts = [request["messages"][-1]["content"] for request in asked_in(run / row["folder"])]
     return row, [step for step in steps if step["origin"] == "agent"], prompts
 
 
-def test_every_missing_function_is_written_and_the_report_is_submitted(project: pytest.Pytester) -> None:
+def test_every_missing_function_is_written_and_the_report_is_submitted(project: Folder) -> None:
     row, steps, prompts = run(project, "0,1", [MEAN, TOTAL, REPORT])
     assert (row["error"], row["agent_error"], row["solved"]) == (None, None, True)
     assert row["metrics"]["self_report"] == 1.0
@@ -120,7 +118,7 @@ def test_every_missing_function_is_written_and_the_report_is_submitted(project: 
     ],
 )
 def test_an_answer_without_the_function_is_rejected_and_the_trial_goes_on(
-    project: pytest.Pytester, answer: str, why: str
+    project: Folder, answer: str, why: str
 ) -> None:
     row, steps, _ = run(project, "1", [answer, "The mean is 3."])
     assert (row["error"], row["solved"], row["submitted"]) == (None, False, True)
@@ -139,18 +137,18 @@ def test_an_answer_without_the_function_is_rejected_and_the_trial_goes_on(
     ],
 )
 def test_the_prompt_has_what_the_retrieval_finds(
-    project: pytest.Pytester, retrieval: str, there: list[str], not_there: list[str]
+    project: Folder, retrieval: str, there: list[str], not_there: list[str]
 ) -> None:
     _, _, prompts = run(project, "1", [TOTAL, REPORT], f"--super-retrieval={retrieval}")
     assert all(text in prompts[0] for text in there), prompts[0]
     assert not any(text in prompts[0] for text in not_there), prompts[0]
 
 
-def test_the_prompt_is_cut_around_the_function(project: pytest.Pytester) -> None:
+def test_the_prompt_is_cut_around_the_function(project: Folder) -> None:
     many = "".join(f"def other_{number}():\n    pass\n\n\n" for number in range(100))
     stats = project.path / "project/stats.py"
     stats.write_text(f"{many}{stats.read_text()}\n\n{many.replace('other', 'later')}")
-    (project.path / "paper.md").write_text("A total adds up values, and then all of them again.\n" * 50)
+    project.write("paper.md", "A total adds up values, and then all of them again.\n" * 50)
     _, _, prompts = run(project, "1", [TOTAL, REPORT], "--super-retrieval=search:200")
     (cut,) = [part for part in prompts[0].split("\n\nWrite ") if part.startswith("`total`")]
     assert "def total(values):" in cut
@@ -163,32 +161,34 @@ def test_the_prompt_is_cut_around_the_function(project: pytest.Pytester) -> None
 
 
 @pytest.mark.parametrize("wrong", ["serch", "search:", "none:0", "oracle:x"])
-def test_a_retrieval_that_does_not_exist_is_refused(project: pytest.Pytester, wrong: str) -> None:
-    result = project.runpytest("--super-agent=agentless", f"--super-retrieval={wrong}", "paper.task.yaml")
+def test_a_retrieval_that_does_not_exist_is_refused(project: Folder, wrong: str) -> None:
+    result = project.pytester.runpytest(
+        "--super-agent=agentless", f"--super-retrieval={wrong}", "paper.task.yaml"
+    )
     assert result.ret == pytest.ExitCode.USAGE_ERROR
     result.stderr.fnmatch_lines([f"ERROR: --super-retrieval={wrong}: must be *"])
 
 
-def test_tasks_without_missing_functions_are_skipped(project: pytest.Pytester) -> None:
+def test_tasks_without_missing_functions_are_skipped(project: Folder) -> None:
     task = {"id": "other", "set": "expert", "query": "q", "answer": 1}
-    (project.path / "paper.task.yaml").write_text(yaml.safe_dump(task))
-    (project.path / "script.yaml").write_text("[a]")
+    project.write("paper.task.yaml", yaml.safe_dump(task))
+    project.write("script.yaml", "[a]")
     model = f"--super-model=scripted:{project.path}/script.yaml"
-    project.runpytest("--super-agent=agentless", model, "paper.task.yaml").assert_outcomes(skipped=1)
+    project.pytester.runpytest("--super-agent=agentless", model, "paper.task.yaml").assert_outcomes(skipped=1)
 
 
-def test_agentless_needs_a_model(project: pytest.Pytester) -> None:
-    result = project.runpytest("--super-agent=agentless", "paper.task.yaml")
+def test_agentless_needs_a_model(project: Folder) -> None:
+    result = project.pytester.runpytest("--super-agent=agentless", "paper.task.yaml")
     assert result.ret == pytest.ExitCode.USAGE_ERROR
 
 
 @pytest.mark.slow
-def test_the_model_chooses_among_epochs_without_the_gold(project: pytest.Pytester) -> None:
+def test_the_model_chooses_among_epochs_without_the_gold(project: Folder) -> None:
     # Each trial and the choice begin with the first answer: a solution, and the number of a version.
     answers = [TOTAL + "\nVersion 2", REPORT]
-    (project.path / "script.yaml").write_text(yaml.safe_dump(answers))
+    project.write("script.yaml", yaml.safe_dump(answers))
     model = f"--super-model=scripted:{project.path}/script.yaml"
-    result = project.runpytest(
+    result = project.pytester.runpytest(
         *("--super-agent=agentless", model, "--super-epochs=3", "--super-select=model"),
         "paper.task.yaml::paper_1",
     )
@@ -206,17 +206,17 @@ def test_the_model_chooses_among_epochs_without_the_gold(project: pytest.Pyteste
     assert "expected" not in asked
 
 
-def choices_in(project: pytest.Pytester) -> list[str]:
+def choices_in(project: Folder) -> list[str]:
     """The prompts by which a model chooses among the versions of a function."""
-    trials = (path.parent for path in (project.path / ".super/runs/latest/trials").rglob("answers.jsonl"))
+    trials = (path.parent for path in (project.latest / "trials").rglob("answers.jsonl"))
     prompts = [request["messages"][-1]["content"] for trial in trials for request in asked_in(trial)]
     return [prompt for prompt in prompts if prompt.startswith("Several programmers")]
 
 
 @pytest.mark.parametrize("options", [("--super-epochs=2",), ("--super-model=m",)])
-def test_a_choice_by_a_model_needs_a_model_and_epochs(
-    project: pytest.Pytester, options: tuple[str, ...]
-) -> None:
-    result = project.runpytest("--super-agent=gold", "--super-select=model", *options, "paper.task.yaml")
+def test_a_choice_by_a_model_needs_a_model_and_epochs(project: Folder, options: tuple[str, ...]) -> None:
+    result = project.pytester.runpytest(
+        "--super-agent=gold", "--super-select=model", *options, "paper.task.yaml"
+    )
     assert result.ret == pytest.ExitCode.USAGE_ERROR
     result.stderr.fnmatch_lines("*--super-select=model needs --super-model and several --super-epochs*")

@@ -6,6 +6,8 @@ from typing import Any
 import pytest
 import yaml
 
+from tests.integration.conftest import Folder
+
 AGENT = "class Solver:\n    def run(self, trial):\n        trial.submit(42)\n"
 TASK: dict[str, Any] = {
     "id": "sum",
@@ -19,20 +21,20 @@ FIELDS = ("conditions", "subject", "scoring")
 
 
 @pytest.fixture
-def project(pytester: pytest.Pytester) -> pytest.Pytester:
-    pytester.makeini("[pytest]\nsuper_sandbox = local\npythonpath = .\n")
-    pytester.mkpydir("mine")
-    pytester.path.joinpath("mine/agents.py").write_text(AGENT)
-    pytester.path.joinpath("mine/prompt.txt").write_text("Be good.")
-    pytester.mkdir("code").joinpath("data.txt").write_text("1 2 3")
-    return pytester
+def project(pytester: pytest.Pytester) -> Folder:
+    made = Folder(pytester, "super_sandbox = local\n")
+    files = {"__init__.py": "", "agents.py": AGENT, "prompt.txt": "Be good."}
+    for name, text in files.items():
+        made.write(f"mine/{name}", text)
+    made.write("code/data.txt", "1 2 3")
+    return made
 
 
-def digests(project: pytest.Pytester, *options: str, **changes: Any) -> dict[str, str]:
-    (project.path / "sum.task.yaml").write_text(yaml.safe_dump({**TASK, **changes}))
+def digests(project: Folder, *options: str, **changes: Any) -> dict[str, str]:
+    project.write("sum.task.yaml", yaml.safe_dump({**TASK, **changes}))
     # In a process of its own, because the agent's module changes.
-    project.runpytest_subprocess("--super-agent=mine.agents:Solver", "sum.task.yaml", *options)
-    (row,) = map(json.loads, (project.path / ".super/runs/latest/results.jsonl").read_text().splitlines())
+    project.pytester.runpytest_subprocess("--super-agent=mine.agents:Solver", "sum.task.yaml", *options)
+    (row,) = project.rows
     assert row["error"] is None
     return {name: row[name] for name in FIELDS}
 
@@ -43,19 +45,19 @@ def changed(before: dict[str, str], after: dict[str, str]) -> set[str]:
 
 
 @pytest.mark.slow
-def test_what_only_describes_a_task_or_a_run_changes_nothing(project: pytest.Pytester) -> None:
+def test_what_only_describes_a_task_or_a_run_changes_nothing(project: Folder) -> None:
     before = digests(project)
     described = {"category": "data", "tags": ["new"], "metadata": {"by": "me"}, "solution": {"cells": ["42"]}}
     assert changed(before, digests(project, **described)) == set()
     more = ("--super-epochs=1", "--super-max-cost=5", "--super-dir=elsewhere")
     project.path.joinpath(".super").rename(project.path / "old")
-    project.runpytest_subprocess("--super-agent=mine.agents:Solver", "sum.task.yaml", *more)
+    project.pytester.runpytest_subprocess("--super-agent=mine.agents:Solver", "sum.task.yaml", *more)
     (row,) = map(json.loads, (project.path / "elsewhere/runs/latest/results.jsonl").read_text().splitlines())
     assert changed(before, {name: row[name] for name in FIELDS}) == set()
 
 
 @pytest.mark.slow
-def test_what_is_around_the_agent_are_conditions(project: pytest.Pytester) -> None:
+def test_what_is_around_the_agent_are_conditions(project: Folder) -> None:
     before = digests(project)
     for change in (
         {"query": "Add up all."},
@@ -65,19 +67,19 @@ def test_what_is_around_the_agent_are_conditions(project: pytest.Pytester) -> No
         {"sandbox": {"env": {"A": "1"}}},
     ):
         assert changed(before, digests(project, **change)) == {"conditions"}, change
-    project.path.joinpath("code/data.txt").write_text("1 2 4")
+    project.write("code/data.txt", "1 2 4")
     assert changed(before, digests(project)) == {"conditions"}
 
 
 @pytest.mark.slow
 def test_what_can_be_mended_is_scoring_and_the_agents_whole_package_is_the_subject(
-    project: pytest.Pytester,
+    project: Folder,
 ) -> None:
     before = digests(project)
     for change in ({"tolerance": 0.1}, {"landmarks": ["done"]}, {"weight": 2.0}):
         assert changed(before, digests(project, **change)) == {"scoring"}, change
     # A data file of the package, which the module may read.
-    project.path.joinpath("mine/prompt.txt").write_text("Be better.")
+    project.write("mine/prompt.txt", "Be better.")
     assert changed(before, digests(project)) == {"subject"}
 
 
@@ -98,25 +100,25 @@ SIBLINGS = {
 
 
 @pytest.fixture
-def siblings(project: pytest.Pytester) -> pytest.Pytester:
+def siblings(project: Folder) -> Folder:
     """An agent at the top of the project, as the starter has it, with what it imports beside it."""
     for name in SIBLINGS:
         path = project.path / name
         path.parent.mkdir(exist_ok=True)
         path.write_text("value = 1\n")
-    (project.path / "deep/__init__.py").write_text("")
-    (project.path / "first.py").write_text("def one():\n    from second import value\n    return value\n")
-    (project.path / "agents.py").write_text("\n".join(SIBLINGS.values()) + f"\n{AGENT}")
-    (project.path / "sum.task.yaml").write_text(yaml.safe_dump(TASK))
-    project.makeconftest(SKIP)
+    project.write("deep/__init__.py", "")
+    project.write("first.py", "def one():\n    from second import value\n    return value\n")
+    project.write("agents.py", "\n".join(SIBLINGS.values()) + f"\n{AGENT}")
+    project.write("sum.task.yaml", yaml.safe_dump(TASK))
+    project.pytester.makeconftest(SKIP)
     return project
 
 
-def subject(project: pytest.Pytester, agent: str) -> str:
+def subject(project: Folder, agent: str) -> str:
     """The digest of what an agent is made of. Its task is skipped, so nothing but this is made."""
-    done = project.runpytest_inprocess(f"--super-agent={agent}", "sum.task.yaml")
+    done = project.pytester.runpytest_inprocess(f"--super-agent={agent}", "sum.task.yaml")
     done.assert_outcomes(skipped=1)
-    facts = json.loads((project.path / ".super/runs/latest/run.json").read_text())
+    facts = json.loads((project.latest / "run.json").read_text())
     return str(facts["subject"]["contents"])
 
 
@@ -124,7 +126,7 @@ def subject(project: pytest.Pytester, agent: str) -> str:
 @pytest.mark.parametrize(
     "agent", ["agents:Solver", "host-command: python -m agents", "host-command: python agents.py"]
 )
-def test_every_module_that_an_agent_imports_is_the_subject(siblings: pytest.Pytester, agent: str) -> None:
+def test_every_module_that_an_agent_imports_is_the_subject(siblings: Folder, agent: str) -> None:
     before = subject(siblings, agent)
     for name in SIBLINGS:
         path = siblings.path / name
@@ -136,7 +138,7 @@ def test_every_module_that_an_agent_imports_is_the_subject(siblings: pytest.Pyte
 
 @pytest.mark.slow
 @pytest.mark.parametrize("agent", ["agents:Solver", "mine.agents:Solver"])
-def test_what_an_agent_does_not_import_is_not_the_subject(siblings: pytest.Pytester, agent: str) -> None:
+def test_what_an_agent_does_not_import_is_not_the_subject(siblings: Folder, agent: str) -> None:
     before = subject(siblings, agent)
     other = [
         "other.py",

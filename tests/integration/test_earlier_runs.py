@@ -2,7 +2,6 @@
 
 import json
 import shlex
-import sys
 import xml.etree.ElementTree as ET
 from dataclasses import replace
 from pathlib import Path
@@ -12,7 +11,7 @@ import pytest
 
 # pytester forgets what a run has imported, and numpy refuses to be imported twice.
 from pytest_super.store.run_folder import RunFolder, create_run, stored_results
-from tests.integration.conftest import Project, read_lines
+from tests.integration.conftest import Folder, Project, read_lines
 from tests.integration.test_baseline import AGENT, TASKS, run, super_command
 from tests.integration.test_resume import project as real_project
 from tests.integration.test_resume import run as run_for_real
@@ -170,12 +169,11 @@ real = real_project
 
 
 @pytest.mark.long
-def test_a_trial_that_was_taken_over_counts_once_and_its_look_counts(real: pytest.Pytester) -> None:
+def test_a_trial_that_was_taken_over_counts_once_and_its_look_counts(real: Folder) -> None:
     ran, _ = run_for_real(real, "--super-epochs=2")
     assert ran.returncode == 1
-    latest = real.path / ".super/runs/latest"
-    code = "import sys; from pytest_super.cli import main; sys.exit(main(sys.argv[1:]))"
-    assert real.run(sys.executable, "-c", code, "baseline", "update", str(latest)).ret == 0
+    latest = real.latest
+    assert real.command("baseline", "update", str(latest)).returncode == 0
     gate = ("--super-baseline=baseline.json", "--super-max-regression=50")
     run_for_real(real, "--super-epochs=2", *gate)
     ran, tasks = run_for_real(real, "--super-epochs=3", *gate, "--super-resume=latest")

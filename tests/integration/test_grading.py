@@ -7,6 +7,8 @@ from typing import Any
 
 import pytest
 
+from tests.integration.conftest import Folder
+
 # The agent's part is `mean`, which the hidden test and the command use.
 MODEL = "def mean(values):\n    raise NotImplementedError\n"
 RIGHT = "def mean(values):\n    return sum(values) / len(values)\n"
@@ -86,16 +88,15 @@ class Agent:
 
 
 @pytest.fixture
-def project(pytester: pytest.Pytester) -> pytest.Pytester:
-    pytester.makepyfile(agents=AGENT.format(right=RIGHT))
-    pytester.makeini("[pytest]\npythonpath = .\nsuper_sandbox = local\n")
-    (pytester.mkdir("project") / "model.py").write_text(MODEL)
-    (pytester.path / "project" / "run.py").write_text(RUN)
-    (pytester.mkdir("hidden") / "model.py").write_text(HIDDEN)
-    return pytester
+def project(pytester: pytest.Pytester) -> Folder:
+    made = Folder(pytester, "super_sandbox = local\n", agents=AGENT.format(right=RIGHT))
+    made.write("project/model.py", MODEL)
+    made.write("project/run.py", RUN)
+    made.write("hidden/model.py", HIDDEN)
+    return made
 
 
-def write_tasks(project: pytest.Pytester, *ids: str, **grade: Any) -> None:
+def write_tasks(project: Folder, *ids: str, **grade: Any) -> None:
     for id in ids:
         task = {
             "id": id,
@@ -104,25 +105,24 @@ def write_tasks(project: pytest.Pytester, *ids: str, **grade: Any) -> None:
             "repository": {"path": "project", "provide": True},
             "grade": {name: value for name, value in {**GRADE, **grade}.items() if value is not None},
         }
-        (project.path / f"{id}.task.yaml").write_text(json.dumps(task))
+        project.write(f"{id}.task.yaml", json.dumps(task))
 
 
-def run(project: pytest.Pytester, *ids: str, **grade: Any) -> dict[str, Any]:
+def run(project: Folder, *ids: str, **grade: Any) -> dict[str, Any]:
     write_tasks(project, *ids, **grade)
     return run_written(project)
 
 
-def run_written(project: pytest.Pytester) -> dict[str, Any]:
-    project.runpytest("--super-agent=agents:Agent", ".")
-    lines = (project.path / ".super/runs/latest/results.jsonl").read_text().splitlines()
-    return {row["id"]: row for row in map(json.loads, lines)}
+def run_written(project: Folder) -> dict[str, Any]:
+    project.pytester.runpytest("--super-agent=agents:Agent", ".")
+    return {row["id"]: row for row in project.rows}
 
 
 def scores(row: dict[str, Any]) -> dict[str, float]:
     return {value["name"]: value["score"] for value in row["graded"]}
 
 
-def test_a_right_solution_passes_and_each_value_is_stored(project: pytest.Pytester) -> None:
+def test_a_right_solution_passes_and_each_value_is_stored(project: Folder) -> None:
     row = run(project, "right")["right"]
     assert row["error"] is None
     assert row["solved"], row["graded"]
@@ -138,7 +138,7 @@ def test_a_right_solution_passes_and_each_value_is_stored(project: pytest.Pytest
         "value",
     ]
     assert row["changed_elsewhere"] == []
-    folder = project.path / ".super/runs/latest" / row["folder"]
+    folder = project.latest / row["folder"]
     with tarfile.open(folder / "collected.tar") as archive:
         assert archive.getnames() == ["project/model.py"]
     assert "value = 2.0" in (folder / "grading.log").read_text()
@@ -146,7 +146,7 @@ def test_a_right_solution_passes_and_each_value_is_stored(project: pytest.Pytest
 
 @pytest.mark.slow
 def test_what_the_agent_did_not_write_is_wrong_and_what_it_wrote_elsewhere_is_told(
-    project: pytest.Pytester,
+    project: Folder,
 ) -> None:
     rows = run(project, "nothing", "elsewhere", "plants")
     assert not any(row["error"] or row["solved"] for row in rows.values())
@@ -158,7 +158,7 @@ def test_what_the_agent_did_not_write_is_wrong_and_what_it_wrote_elsewhere_is_to
 
 
 def test_results_and_hidden_files_that_the_agent_planted_do_not_count(
-    project: pytest.Pytester,
+    project: Folder,
 ) -> None:
     row = run(project, "plants", collect="all", command=TEST)["plants"]
     assert row["changed_elsewhere"] == []
@@ -166,25 +166,25 @@ def test_results_and_hidden_files_that_the_agent_planted_do_not_count(
 
 
 @pytest.mark.slow
-def test_what_the_grader_printed_last_explains_a_miss_that_has_no_value(project: pytest.Pytester) -> None:
-    (project.path / "project" / "run.py").write_text("import a_missing_package\n")
-    (project.path / "hidden" / "model.py").write_text("import a_missing_package\n")
+def test_what_the_grader_printed_last_explains_a_miss_that_has_no_value(project: Folder) -> None:
+    project.write("project/run.py", "import a_missing_package\n")
+    project.write("hidden/model.py", "import a_missing_package\n")
     missing = "ModuleNotFoundError: No module named 'a_missing_package'"
     tests = {"command": f"{TEST} --color=yes", "result": [{"junit": "report.xml"}]}
     for grade in ({"command": "python run.py", "result": GRADE["result"][2:]}, tests):
         write_tasks(project, "right", **grade)
-        output = project.runpytest("--super-agent=agents:Agent", ".").stdout
+        output = project.pytester.runpytest("--super-agent=agents:Agent", ".").stdout
         output.fnmatch_lines([f"*; the grader ended with exit code [12] and printed: {missing}*"])
         output.no_fnmatch_line("*and printed:*and printed:*")
     # A wrong value explains itself.
-    (project.path / "hidden" / "model.py").write_text(HIDDEN)
+    project.write("hidden/model.py", HIDDEN)
     (project.path / "right.task.yaml").unlink()
     row = run(project, "nothing", command=TEST, result=[{"junit": "report.xml"}])["nothing"]
     assert [value["printed"] for value in row["graded"]] == ["", ""]
 
 
 def test_an_exit_in_the_agents_code_passes_only_checks_that_trust_the_exit_code(
-    project: pytest.Pytester,
+    project: Folder,
 ) -> None:
     row = run(project, "exits")["exits"]
     assert scores(row) == {
@@ -199,7 +199,7 @@ def test_an_exit_in_the_agents_code_passes_only_checks_that_trust_the_exit_code(
 
 
 @pytest.mark.slow
-def test_what_the_agent_broke_is_a_miss_with_the_reason(project: pytest.Pytester) -> None:
+def test_what_the_agent_broke_is_a_miss_with_the_reason(project: Folder) -> None:
     reasons = {
         "hangs": "the grader's command did not end within 2 s",
         "link": "project/model.py is a link, which is not collected",
@@ -214,7 +214,7 @@ def test_what_the_agent_broke_is_a_miss_with_the_reason(project: pytest.Pytester
     assert {row["metrics"]["graded"] for row in rows.values()} == {0.0}
 
 
-def test_a_result_that_no_parser_reads_is_a_miss(project: pytest.Pytester) -> None:
+def test_a_result_that_no_parser_reads_is_a_miss(project: Folder) -> None:
     checks = [{"junit": "report.xml"}, {"json": {"file": "out.json"}, "expected": 1}]
     copies = "cp model.py out.json; cp model.py report.xml"
     rows = run(project, "integer", "encoding", command=copies, result=checks)
@@ -224,26 +224,26 @@ def test_a_result_that_no_parser_reads_is_a_miss(project: pytest.Pytester) -> No
 
 
 def test_a_disk_without_room_for_the_collected_files_is_an_error_and_not_a_miss(
-    project: pytest.Pytester,
+    project: Folder,
 ) -> None:
     # Each file of the agent is below the limit, and the archive is not.
     limit = "import resource; resource.setrlimit(resource.RLIMIT_FSIZE, (2_000_000, 2_000_000))"
-    project.makeconftest(limit)
+    project.pytester.makeconftest(limit)
     write_tasks(project, "large", collect="all")
-    done = project.runpytest_subprocess("--super-agent=agents:Agent", ".")
+    done = project.pytester.runpytest_subprocess("--super-agent=agents:Agent", ".")
     done.assert_outcomes(errors=1)
     done.stdout.fnmatch_lines("*results cannot be written under *: File too large")
 
 
-def test_a_file_that_the_agent_removed_is_not_there_for_the_grader(project: pytest.Pytester) -> None:
+def test_a_file_that_the_agent_removed_is_not_there_for_the_grader(project: Folder) -> None:
     row = run(project, "removes", command="test ! -e model.py", result=[{"exit": 0}])["removes"]
     assert row["solved"]
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("where", ["fresh", "same"])
-def test_a_file_in_place_of_a_folder_is_the_agents_own_doing(project: pytest.Pytester, where: str) -> None:
-    (project.mkdir("project/lib") / "a.py").write_text("")
+def test_a_file_in_place_of_a_folder_is_the_agents_own_doing(project: Folder, where: str) -> None:
+    project.write("project/lib/a.py", "")
     (project.path / "project" / "model.py").unlink()
     paths = None if where == "same" else ["model.py", "lib", "tests"]
     given = {"command": "cat tests/test_model.py", "collect": paths, "where": where, "result": [{"exit": 0}]}
@@ -251,7 +251,7 @@ def test_a_file_in_place_of_a_folder_is_the_agents_own_doing(project: pytest.Pyt
     assert {(row["error"], row["solved"]) for row in rows.values()} == {(None, True)}
 
 
-def test_in_the_same_sandbox_everything_of_the_agent_counts(project: pytest.Pytester) -> None:
+def test_in_the_same_sandbox_everything_of_the_agent_counts(project: Folder) -> None:
     given = {"where": "same", "collect": None}
     row = run(project, "elsewhere", **given, result=[{"exit": 3}])["elsewhere"]
     assert (row["solved"], row["graded_in"], row["changed_elsewhere"]) == (True, "same", None)
@@ -259,7 +259,7 @@ def test_in_the_same_sandbox_everything_of_the_agent_counts(project: pytest.Pyte
 
 @pytest.mark.slow
 def test_a_grader_runs_after_a_spent_limit_and_beside_a_running_cell(
-    project: pytest.Pytester,
+    project: Folder,
 ) -> None:
     given = {
         "where": "same",
@@ -277,7 +277,7 @@ def test_a_grader_runs_after_a_spent_limit_and_beside_a_running_cell(
 
 
 @pytest.mark.long
-def test_verify_tells_which_grader_passes_although_the_code_only_exits(project: pytest.Pytester) -> None:
+def test_verify_tells_which_grader_passes_although_the_code_only_exits(project: Folder) -> None:
     write_tasks(project, "sound")
     write_tasks(project, "weak", command="python run.py || true", result=[{"exit": 0}])
     for path in project.path.glob("*.task.yaml"):
@@ -290,13 +290,13 @@ def test_verify_tells_which_grader_passes_although_the_code_only_exits(project: 
     assert [line for line in done.outlines if line.startswith(("weak ", "fails "))] == [text]
 
 
-def command(project: pytest.Pytester, *arguments: str) -> pytest.RunResult:
+def command(project: Folder, *arguments: str) -> pytest.RunResult:
     code = "import sys; from pytest_super.cli import main; sys.exit(main())"
-    return project.run(sys.executable, "-c", code, *arguments)
+    return project.pytester.run(sys.executable, "-c", code, *arguments)
 
 
 @pytest.mark.slow
-def test_a_trial_of_a_mended_grader_is_not_scored_again(project: pytest.Pytester) -> None:
+def test_a_trial_of_a_mended_grader_is_not_scored_again(project: Folder) -> None:
     short: dict[str, Any] = {"command": "echo $0; exit 3", "files": None}
     run(project, "right", result=[{"exit": 3}], **short)
     write_tasks(project, "right", result=[{"exit": 4}], **{**short, "command": "echo mended; exit 3"})

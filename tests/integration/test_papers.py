@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 
 from pytest_super.cli import main
 from pytest_super.errors import InfrastructureError
@@ -17,6 +16,8 @@ from pytest_super.functions.masking import mask_file
 from pytest_super.functions.source import PythonSource
 from pytest_super.sources.paper import paper_text
 from pytest_super.tasks.paper import PaperText
+from tests.conftest import read_lines
+from tests.integration.conftest import Folder
 
 STATS = '''\
 def mean(values):
@@ -142,34 +143,35 @@ PAPER: dict[str, Any] = {
 
 
 @pytest.fixture
-def project(pytester: pytest.Pytester) -> pytest.Pytester:
-    pytester.makepyfile(agents=AGENTS)
-    pytester.makeini("[pytest]\npythonpath = .\nsuper_sandbox = local\n")
-    folder = pytester.mkdir("project")
-    (folder / "stats.py").write_text(STATS)
-    (folder / "run.py").write_text(RUN)
-    (pytester.path / "paper.md").write_text("The mean is right in 97 percent.\n")
-    write(pytester.path)
-    return pytester
+def project(pytester: pytest.Pytester) -> Folder:
+    made = Folder(pytester, "super_sandbox = local\n", agents=AGENTS)
+    files = {
+        "project/stats.py": STATS,
+        "project/run.py": RUN,
+        "paper.md": "The mean is right in 97 percent.\n",
+    }
+    for name, text in files.items():
+        made.write(name, text)
+    write(made)
+    return made
 
 
-def write(folder: Path, **fields: Any) -> None:
-    (folder / "stats.task.yaml").write_text(yaml.safe_dump({**PAPER, **fields}, sort_keys=False))
+def write(project: Folder, **fields: Any) -> None:
+    project.write("stats.task.yaml", {**PAPER, **fields})
 
 
-def run(project: pytest.Pytester, agent: str, *options: str) -> dict[str, dict[str, Any]]:
-    project.runpytest(f"--super-agent={agent}", *options)
-    lines = (project.path / ".super/runs/latest/results.jsonl").read_text().splitlines()
-    return {row["id"].removeprefix("2205.00048_"): row for row in map(json.loads, lines)}
+def run(project: Folder, agent: str, *options: str) -> dict[str, dict[str, Any]]:
+    project.pytester.runpytest(f"--super-agent={agent}", *options)
+    return {row["id"].removeprefix("2205.00048_"): row for row in project.rows}
 
 
-def collected(project: pytest.Pytester, *options: str) -> list[str]:
-    result = project.runpytest("--super-agent=gold", "--collect-only", "-q", ".", *options)
+def collected(project: Folder, *options: str) -> list[str]:
+    result = project.pytester.runpytest("--super-agent=gold", "--collect-only", "-q", ".", *options)
     return [line.partition("2205.00048_")[2] for line in result.outlines if "2205.00048_" in line]
 
 
 @pytest.mark.long
-def test_gold_solves_every_item(project: pytest.Pytester) -> None:
+def test_gold_solves_every_item(project: Folder) -> None:
     rows = run(project, "gold", "--super-n=1,2,3", "stats.task.yaml")
     assert list(rows) == ["0", "1", "2", "0,1", "0,2", "1,2", "0,1,2"]
     assert {(row["error"], row["solved"], row["metrics"]["self_report"]) for row in rows.values()} == {
@@ -189,9 +191,9 @@ def test_gold_solves_every_item(project: pytest.Pytester) -> None:
     assert rows["2"]["masked"]["experiments"] == 1
 
 
-def test_results_say_whose_values_an_item_was_graded_by(project: pytest.Pytester) -> None:
+def test_results_say_whose_values_an_item_was_graded_by(project: Folder) -> None:
     averages, spread = PAPER["experiments"]
-    write(project.path, experiments=[averages, {**spread, "paper": {"regex": 4.0}, "graded_by": "paper"}])
+    write(project, experiments=[averages, {**spread, "paper": {"regex": 4.0}, "graded_by": "paper"}])
     row = run(project, "gold", "stats.task.yaml::2205.00048_2", "--junitxml=report.xml")["2"]
     assert (row["solved"], row["graded_by"], row["error"]) == (False, ["paper"], None)
     assert row["graded"][0]["expected"] == "4.0"
@@ -199,12 +201,10 @@ def test_results_say_whose_values_an_item_was_graded_by(project: pytest.Pytester
     assert figures["super.graded_by"] == "paper"
 
 
-def test_no_sandbox_of_an_agent_has_the_original_of_a_masked_function(project: pytest.Pytester) -> None:
+def test_no_sandbox_of_an_agent_has_the_original_of_a_masked_function(project: Folder) -> None:
     row = run(project, "agents:Looks", "stats.task.yaml::2205.00048_1,0")["0,1"]
-    lines = (
-        (project.path / ".super/runs/latest" / row["folder"] / "trajectory.jsonl").read_text().splitlines()
-    )
-    steps = [step for step in map(json.loads, lines) if step["origin"] == "agent"]
+    lines = read_lines(project.latest / row["folder"] / "trajectory.jsonl")
+    steps = [step for step in lines if step["origin"] == "agent"]
     found, shown = (step["observation"] for step in steps[:2])
     assert "stats.py" not in found
     assert "secret_name" not in shown
@@ -215,7 +215,7 @@ def test_no_sandbox_of_an_agent_has_the_original_of_a_masked_function(project: p
     assert "middle = mean(values)" not in built
 
 
-def test_the_files_of_masked_functions_alone_are_graded(project: pytest.Pytester) -> None:
+def test_the_files_of_masked_functions_alone_are_graded(project: Folder) -> None:
     row = run(project, "agents:Cheats", "stats.task.yaml::2205.00048_0")["0"]
     assert not row["solved"]
     assert row["metrics"]["graded"] == 0.0
@@ -223,15 +223,14 @@ def test_the_files_of_masked_functions_alone_are_graded(project: pytest.Pytester
     assert row["changed_elsewhere"] == ["project/out.json", "project/run.py"]
 
 
-def test_a_stub_that_prints_is_unsolved_and_flagged(project: pytest.Pytester) -> None:
-    result = project.runpytest(
+def test_a_stub_that_prints_is_unsolved_and_flagged(project: Folder) -> None:
+    result = project.pytester.runpytest(
         "--super-agent=agents:Prints", "stats.task.yaml::2205.00048_0", "--junitxml=report.xml"
     )
     result.stdout.fnmatch_lines(
         ["look twice: 1 whole files differ", "*2205.00048_0*; not graded: project/stats.py: line *"]
     )
-    (line,) = (project.path / ".super/runs/latest/results.jsonl").read_text().splitlines()
-    row = json.loads(line)
+    (row,) = project.rows
     assert not row["solved"]
     assert row["metrics"]["graded"] == 0.0
     assert {value["score"] for value in row["whole_file"]} == {1.0}
@@ -240,7 +239,7 @@ def test_a_stub_that_prints_is_unsolved_and_flagged(project: pytest.Pytester) ->
     assert figures["super.masked.n"] == "1"
 
 
-def test_imports_helpers_and_constants_of_a_body_are_graded_with_it(project: pytest.Pytester) -> None:
+def test_imports_helpers_and_constants_of_a_body_are_graded_with_it(project: Folder) -> None:
     row = run(project, "agents:Helper", "stats.task.yaml::2205.00048_0")["0"]
     assert row["solved"]
     assert row["taken"] == [f"project/stats.py: {name}" for name in ("m", "PLACES", "helped")]
@@ -248,17 +247,17 @@ def test_imports_helpers_and_constants_of_a_body_are_graded_with_it(project: pyt
     assert row["whole_file"] is None
 
 
-def test_a_stub_is_a_miss(project: pytest.Pytester) -> None:
+def test_a_stub_is_a_miss(project: Folder) -> None:
     row = run(project, "agents:Nothing", "stats.task.yaml::2205.00048_0")["0"]
     assert (row["error"], row["solved"]) == (None, False)
     assert [value["command"] for value in row["graded"]] == ["averages", "spread"]
 
 
 @pytest.mark.slow
-def test_a_body_that_prints_for_ever_is_a_miss_of_each_command(project: pytest.Pytester) -> None:
+def test_a_body_that_prints_for_ever_is_a_miss_of_each_command(project: Folder) -> None:
     experiments = [{**one, "timeout": 1} for one in PAPER["experiments"]]
-    write(project.path, pre_execute=[], experiments=experiments)
-    (project.path / "bodies.txt").write_text("while True: print('x' * 1000)\n")
+    write(project, pre_execute=[], experiments=experiments)
+    project.write("bodies.txt", "while True: print('x' * 1000)\n")
     row = run(project, "agents:Bodies", "stats.task.yaml::2205.00048_0")["0"]
     assert (row["error"], row["solved"]) == (None, False)
     assert {one["why"] for one in row["graded"]} == {"the grader's command did not end within 1 s"}
@@ -275,9 +274,9 @@ def test_a_body_that_prints_for_ever_is_a_miss_of_each_command(project: pytest.P
         ),
     ],
 )
-def test_whatever_an_agent_leaves_as_a_file_is_a_miss(project: pytest.Pytester, code: str, why: str) -> None:
+def test_whatever_an_agent_leaves_as_a_file_is_a_miss(project: Folder, code: str, why: str) -> None:
     cell = f"import os; path = 'project/stats.py'; text = open(path).read(); {code}"
-    (project.path / "cell.py").write_text(cell)
+    project.write("cell.py", cell)
     row = run(project, "agents:Writes", "stats.task.yaml::2205.00048_0")["0"]
     assert (row["error"], row["solved"], row["metrics"]["graded"]) == (None, False, 0.0)
     assert all(fnmatch(one["why"].removeprefix("stats.py: "), why) for one in row["graded"]), row["graded"]
@@ -291,14 +290,14 @@ def test_whatever_an_agent_leaves_as_a_file_is_a_miss(project: pytest.Pytester, 
         (("--super-split=dev", "--super-n=3"), ["0,1,2"]),
     ],
 )
-def test_options_choose_the_items(
-    project: pytest.Pytester, options: tuple[str, ...], items: list[str]
-) -> None:
+def test_options_choose_the_items(project: Folder, options: tuple[str, ...], items: list[str]) -> None:
     assert collected(project, *options) == items
 
 
-def test_an_n_or_a_split_that_no_item_has_is_told_with_what_there_is(project: pytest.Pytester) -> None:
-    result = project.runpytest("--super-agent=gold", "stats.task.yaml", "--super-n=7,9", "--super-split=test")
+def test_an_n_or_a_split_that_no_item_has_is_told_with_what_there_is(project: Folder) -> None:
+    result = project.pytester.runpytest(
+        "--super-agent=gold", "stats.task.yaml", "--super-n=7,9", "--super-split=test"
+    )
     assert result.ret == pytest.ExitCode.NO_TESTS_COLLECTED
     assert [line for line in result.outlines if "selects no task" in line] == [
         "--super-split=test selects no task: the splits here are dev",
@@ -308,10 +307,10 @@ def test_an_n_or_a_split_that_no_item_has_is_told_with_what_there_is(project: py
     assert not (project.path / ".super").exists()
 
 
-def test_a_sample_is_balanced_over_papers_and_n(project: pytest.Pytester) -> None:
+def test_a_sample_is_balanced_over_papers_and_n(project: Folder) -> None:
     text = (project.path / "stats.task.yaml").read_text()
-    (project.path / "other.task.yaml").write_text(text.replace("2205.00048", "other"))
-    result = project.runpytest(
+    project.write("other.task.yaml", text.replace("2205.00048", "other"))
+    result = project.pytester.runpytest(
         "--super-agent=gold", "--collect-only", "-q", ".", "--super-n=1,2", "--super-sample=8"
     )
     names = [line.partition("::")[2] for line in result.outlines if "::" in line]
@@ -319,7 +318,7 @@ def test_a_sample_is_balanced_over_papers_and_n(project: pytest.Pytester) -> Non
     assert {group: groups.count(group) for group in groups} == {
         ("other", 1): 2, ("other", 2): 2, ("2205.00048", 1): 2, ("2205.00048", 2): 2,
     }  # fmt: skip
-    again = project.runpytest(
+    again = project.pytester.runpytest(
         "--super-agent=gold", "--collect-only", "-q", ".", "--super-n=1,2", "--super-sample=4"
     )
     assert {line for line in again.outlines if "::" in line} < {
@@ -334,14 +333,14 @@ def test_a_sample_is_balanced_over_papers_and_n(project: pytest.Pytester) -> Non
         ("--super-split=tset", "*--super-split=tset: choose from train, dev, test*test*"),
     ],
 )
-def test_a_wrong_option_or_id_is_a_usage_error(project: pytest.Pytester, argument: str, message: str) -> None:
-    result = project.runpytest("--super-agent=gold", argument)
+def test_a_wrong_option_or_id_is_a_usage_error(project: Folder, argument: str, message: str) -> None:
+    result = project.pytester.runpytest("--super-agent=gold", argument)
     assert result.ret == pytest.ExitCode.USAGE_ERROR
     result.stderr.fnmatch_lines(message)
 
 
-def failed(project: pytest.Pytester, **fields: Any) -> str:
-    write(project.path, **fields)
+def failed(project: Folder, **fields: Any) -> str:
+    write(project, **fields)
     rows = run(project, "agents:Nothing", "stats.task.yaml")
     assert rows["0"]["metrics"]["graded"] is None
     return str(rows["0"]["error"])
@@ -359,14 +358,14 @@ def function(target: str = "stats.py::mean", sha256: str = digests()["mean"]) ->
     ],
 )
 def test_a_target_that_is_not_there_is_an_error_of_the_task(
-    project: pytest.Pytester, target: str, message: str
+    project: Folder, target: str, message: str
 ) -> None:
-    (project.path / "project/old.py").write_text("print 'a'\n")
-    (project.path / "project/broken.py").write_text("def (\n")
+    project.write("project/old.py", "print 'a'\n")
+    project.write("project/broken.py", "def (\n")
     assert message in failed(project, **function(target))
 
 
-def test_another_function_than_the_one_that_is_meant_is_an_error(project: pytest.Pytester) -> None:
+def test_another_function_than_the_one_that_is_meant_is_an_error(project: Folder) -> None:
     other = hashlib.sha256(b"").hexdigest()
     assert f"its digest is {digests()['mean']}" in failed(project, **function(sha256=other))
 
@@ -407,16 +406,16 @@ path.write_text(path.read_text().replace(stub, "return 0" if list(pathlib.Path()
 """
 
 
-def test_the_hidden_files_of_an_experiment_are_there_only_when_it_is_graded(project: pytest.Pytester) -> None:
-    (project.mkdir("hidden") / "check.py").write_text(TESTS)
+def test_the_hidden_files_of_an_experiment_are_there_only_when_it_is_graded(project: Folder) -> None:
+    project.write("hidden/check.py", TESTS)
     experiment = {
         "name": "tests",
         "command": "python -m pytest -q -p no:cacheprovider --junitxml=report.xml tests",
         "files": {"tests/test_stats.py": "hidden/check.py"},
         "result": [{"junit": "report.xml"}],
     }
-    write(project.path, experiments=[experiment])
-    (project.path / "cell.py").write_text(FINDS_TESTS)
+    write(project, experiments=[experiment])
+    project.write("cell.py", FINDS_TESTS)
     item = "stats.task.yaml::2205.00048_0"
     row = run(project, "agents:Writes", item)["0"]
     assert row["solved"], row["graded"]
@@ -425,11 +424,11 @@ def test_the_hidden_files_of_an_experiment_are_there_only_when_it_is_graded(proj
 
 
 @pytest.mark.slow
-def test_stored_items_are_scored_again(project: pytest.Pytester) -> None:
+def test_stored_items_are_scored_again(project: Folder) -> None:
     run(project, "gold", "stats.task.yaml", "--super-n=2")
     found = project.path / "rescored.json"
     command = ["rescore", "--tasks=stats.task.yaml", f"--json={found}", "--write"]
-    ran = project.run("pytest-super", *command, ".super/runs/latest")
+    ran = project.pytester.run("pytest-super", *command, ".super/runs/latest")
     assert ran.ret == 0, ran.outlines
     ran.stdout.fnmatch_lines("3 trials scored again, 0 changed; solved 1.000 -> 1.000")
     trials = json.loads(found.read_text())["trajectories"]
@@ -438,7 +437,7 @@ def test_stored_items_are_scored_again(project: pytest.Pytester) -> None:
     assert {trial["scores"]["self_report"]["reference"] for trial in trials} == {1.0}
 
 
-def test_reference_scoring_trusts_the_report(project: pytest.Pytester) -> None:
+def test_reference_scoring_trusts_the_report(project: Folder) -> None:
     row = run(project, "agents:Cheats", "stats.task.yaml::2205.00048_0", "--super-scoring=reference")["0"]
     assert row["solved"]
     assert (row["metrics"]["self_report"], row["metrics"]["graded"]) == (1.0, 0.0)
@@ -457,13 +456,13 @@ def test_reference_scoring_trusts_the_report(project: pytest.Pytester) -> None:
     ],
 )
 def test_why_names_the_bodies_that_are_wrong(
-    project: pytest.Pytester, capsys: pytest.CaptureFixture[str], bodies: tuple[str, ...], told: str
+    project: Folder, capsys: pytest.CaptureFixture[str], bodies: tuple[str, ...], told: str
 ) -> None:
-    (project.path / "bodies.txt").write_text("\n".join(bodies))
+    project.write("bodies.txt", "\n".join(bodies))
     row = run(project, "agents:Bodies", "stats.task.yaml::2205.00048_0,1,2")["0,1,2"]
     assert not row["solved"]
     capsys.readouterr()
-    folder = str((project.path / ".super/runs/latest").resolve())
+    folder = str(project.latest.resolve())
     assert main(["why", folder, "--tasks=stats.task.yaml", "--sandbox=local", "-n2"]) == 0
     assert told in capsys.readouterr().out
 
@@ -484,16 +483,16 @@ TABLE = (
 @pytest.mark.slow
 @pytest.mark.parametrize("bodies", [(PRINTS_ALL,) * 3, TABLE], ids=["prints", "table"])
 def test_bodies_that_know_the_values_fail_a_hidden_variation(
-    project: pytest.Pytester, bodies: tuple[str, ...]
+    project: Folder, bodies: tuple[str, ...]
 ) -> None:
-    (project.path / "bodies.txt").write_text("\n".join(bodies))
+    project.write("bodies.txt", "\n".join(bodies))
     item = "stats.task.yaml::2205.00048_0,1,2"
     assert run(project, "agents:Bodies", item)["0,1,2"]["solved"]
     averages, spread = PAPER["experiments"]
     varied = {"command": "python run.py 2 4 9"}
     averages = {**averages, "vary": [{**varied, "expected": {"json": {"mean": 5.0, "total": 15}}}]}
     spread = {**spread, "vary": [{**varied, "expected": {"regex": 4.0}}]}
-    write(project.path, experiments=[averages, spread])
+    write(project, experiments=[averages, spread])
     row = run(project, "agents:Bodies", item)["0,1,2"]
     assert not row["solved"]
     right = {value["command"]: value["score"] for value in row["graded"]}

@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from tests.integration.conftest import Folder
 from tests.waiting import until
 
 # Notes each trial that really runs, solves `a`, and can wait.
@@ -43,17 +44,15 @@ def pytest_super_trial_finished(result):
 
 
 @pytest.fixture
-def project(pytester: pytest.Pytester) -> pytest.Pytester:
-    pytester.makeini("[pytest]\nsuper_sandbox = local\npythonpath = .\n")
-    (pytester.path / "mine.py").write_text(AGENT)
-    (pytester.path / "tools.py").write_text("")
+def project(pytester: pytest.Pytester) -> Folder:
+    made = Folder(pytester, "super_sandbox = local\n", mine=AGENT, tools="")
     for id in ("a", "b"):
-        add(pytester, id)
-    return pytester
+        add(made, id)
+    return made
 
 
-def add(project: pytest.Pytester, id: str, **changes: Any) -> None:
-    (project.path / f"{id}.task.yaml").write_text(task_file(id, **changes))
+def add(project: Folder, id: str, **changes: Any) -> None:
+    project.write(f"{id}.task.yaml", task_file(id, **changes))
 
 
 def task_file(id: str, **changes: Any) -> str:
@@ -64,34 +63,30 @@ OPTIONS = ("--super-agent=mine:Agent", ".")
 COMMAND = (sys.executable, "-m", "pytest", *OPTIONS)
 
 
-def run(project: pytest.Pytester, *options: str) -> tuple[subprocess.CompletedProcess[str], str]:
+def run(project: Folder, *options: str) -> tuple[subprocess.CompletedProcess[str], str]:
     """The run, and the tasks that really ran."""
-    (project.path / "ran.txt").write_text("")
-    ended = project.runpytest(*OPTIONS, *options)
+    project.write("ran.txt", "")
+    ended = project.pytester.runpytest(*OPTIONS, *options)
     ran = subprocess.CompletedProcess(options, int(ended.ret), str(ended.stdout), str(ended.stderr))
     return ran, " ".join(sorted(ran_file(project).split()))
 
 
-def run_in_subprocess(
-    project: pytest.Pytester, *options: str
-) -> tuple[subprocess.CompletedProcess[str], str]:
+def run_in_subprocess(project: Folder, *options: str) -> tuple[subprocess.CompletedProcess[str], str]:
     """Where a test changes what the agent imports, or looks at the command line."""
-    (project.path / "ran.txt").write_text("")
+    project.write("ran.txt", "")
     ran = subprocess.run([*COMMAND, *options], cwd=project.path, text=True, capture_output=True, check=False)
     return ran, " ".join(sorted(ran_file(project).split()))
 
 
-def results(project: pytest.Pytester) -> dict[str, dict[str, Any]]:
-    latest = project.path / ".super/runs/latest"
-    rows = map(json.loads, (latest / "results.jsonl").read_text().splitlines())
-    return {row["id"]: row for row in rows}
+def results(project: Folder) -> dict[str, dict[str, Any]]:
+    return {row["id"]: row for row in project.rows}
 
 
 @pytest.mark.slow
-def test_only_new_trials_run_and_the_others_keep_their_outcome(project: pytest.Pytester) -> None:
+def test_only_new_trials_run_and_the_others_keep_their_outcome(project: Folder) -> None:
     _, ran = run(project)
     assert ran == "a b"
-    first = (project.path / ".super/runs/latest").resolve()
+    first = project.latest.resolve()
     add(project, "c")
     again, ran = run(project, "--super-resume=latest")
     assert ran == "c"
@@ -105,11 +100,11 @@ def test_only_new_trials_run_and_the_others_keep_their_outcome(project: pytest.P
         "c": (False, ""),
     }
     # The new run has the files of all its trials.
-    folder = project.path / ".super/runs/latest" / found["a"]["folder"]
+    folder = project.latest / found["a"]["folder"]
     assert {path.name for path in folder.iterdir()} >= {"trajectory.jsonl", "trajectory.ipynb", "result.json"}
 
 
-def test_a_killed_run_goes_on(project: pytest.Pytester) -> None:
+def test_a_killed_run_goes_on(project: Folder) -> None:
     (project.path / "wait").touch()
     with subprocess.Popen(COMMAND, cwd=project.path, stdout=subprocess.DEVNULL) as process:
         until(lambda: "b" in ran_file(project))
@@ -122,21 +117,19 @@ def test_a_killed_run_goes_on(project: pytest.Pytester) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("workers", [(), ("-n2",)], ids=["alone", "workers"])
-def test_a_resumed_run_that_is_killed_early_has_all_trials(
-    project: pytest.Pytester, workers: tuple[str, ...]
-) -> None:
+def test_a_resumed_run_that_is_killed_early_has_all_trials(project: Folder, workers: tuple[str, ...]) -> None:
     for id in ("c", "d"):
         add(project, id)
     run(project)
-    first = (project.path / ".super/runs/latest").resolve()
+    first = project.latest.resolve()
     add(project, "b", query="Is it?")
     (project.path / "wait").touch()
-    (project.path / "ran.txt").write_text("")
+    project.write("ran.txt", "")
     command = [*COMMAND, "--super-resume=latest", *workers]
     with subprocess.Popen(command, cwd=project.path, stdout=subprocess.DEVNULL) as process:
         until(lambda: "b" in ran_file(project))
         process.send_signal(signal.SIGKILL)
-    killed = (project.path / ".super/runs/latest").resolve()
+    killed = project.latest.resolve()
     assert killed != first
     shutil.rmtree(first)
     (project.path / "wait").unlink()
@@ -151,9 +144,7 @@ def test_a_resumed_run_that_is_killed_early_has_all_trials(
 
 @pytest.mark.slow
 @pytest.mark.parametrize("workers", [(), ("-n2",)], ids=["alone", "workers"])
-def test_ctrl_c_prints_the_command_line_that_goes_on(
-    project: pytest.Pytester, workers: tuple[str, ...]
-) -> None:
+def test_ctrl_c_prints_the_command_line_that_goes_on(project: Folder, workers: tuple[str, ...]) -> None:
     (project.path / "wait").touch()
     with subprocess.Popen(
         [*COMMAND, "-k", "a or b", *workers], cwd=project.path, stdout=subprocess.PIPE, text=True
@@ -163,7 +154,7 @@ def test_ctrl_c_prints_the_command_line_that_goes_on(
         output = process.communicate()[0]
     (line,) = [line for line in output.splitlines() if line.startswith("to go on: ")]
     (project.path / "wait").unlink()
-    (project.path / "ran.txt").write_text("")
+    project.write("ran.txt", "")
     command = line.removeprefix("to go on: ")
     assert "-k 'a or b'" in command
     path = {**os.environ, "PATH": f"{os.path.dirname(sys.executable)}:{os.environ['PATH']}"}
@@ -175,22 +166,22 @@ def test_ctrl_c_prints_the_command_line_that_goes_on(
     assert "to go on" not in again.stdout
 
 
-def latest(project: pytest.Pytester) -> str:
-    return (project.path / ".super/runs/latest").resolve().name
+def latest(project: Folder) -> str:
+    return project.latest.resolve().name
 
 
-def trials_that_ended(project: pytest.Pytester) -> list[str]:
-    results = project.path / ".super/runs/latest/results.jsonl"
+def trials_that_ended(project: Folder) -> list[str]:
+    results = project.latest / "results.jsonl"
     lines = results.read_text().splitlines() if results.exists() else []
     return [json.loads(line)["id"] for line in lines]
 
 
-def ran_file(project: pytest.Pytester) -> str:
+def ran_file(project: Folder) -> str:
     path: Path = project.path / "ran.txt"
     return path.read_text() if path.exists() else ""
 
 
-def test_a_run_that_is_not_there_is_one_message(project: pytest.Pytester) -> None:
+def test_a_run_that_is_not_there_is_one_message(project: Folder) -> None:
     ran, _ = run(project, "--super-resume=nowhere")
     assert ran.returncode == pytest.ExitCode.USAGE_ERROR
     assert "--super-resume=nowhere: there is no run" in ran.stderr
@@ -221,7 +212,7 @@ CHANGES: list[tuple[dict[str, str], list[str], str, str]] = [
 
 
 @pytest.mark.slow
-def test_what_changed_runs_again(project: pytest.Pytester) -> None:
+def test_what_changed_runs_again(project: Folder) -> None:
     run(project)
     first = latest(project)
     for written, options, runs, reason in CHANGES:
@@ -240,8 +231,8 @@ def test_what_changed_runs_again(project: pytest.Pytester) -> None:
 
 
 @pytest.mark.slow
-def test_errors_run_again_and_what_is_skipped_is_not_taken_over(project: pytest.Pytester) -> None:
-    project.makeconftest(BROKEN)
+def test_errors_run_again_and_what_is_skipped_is_not_taken_over(project: Folder) -> None:
+    project.pytester.makeconftest(BROKEN)
     (project.path / "broken").touch()
     run(project)
     assert results(project)["a"]["error"]
@@ -249,7 +240,7 @@ def test_errors_run_again_and_what_is_skipped_is_not_taken_over(project: pytest.
     again, ran = run(project, "--super-resume=latest")
     assert ran == "a"
     assert "1 trial to run: nothing valid is stored (1)" in again.stdout
-    project.makeconftest(
+    project.pytester.makeconftest(
         "import pytest\n\ndef pytest_collection_modifyitems(items):\n    items[0].add_marker('skip')\n"
     )
     run(project, "--super-resume=latest")
@@ -257,10 +248,10 @@ def test_errors_run_again_and_what_is_skipped_is_not_taken_over(project: pytest.
 
 
 @pytest.mark.slow
-def test_a_result_of_wrong_types_is_one_message(project: pytest.Pytester) -> None:
+def test_a_result_of_wrong_types_is_one_message(project: Folder) -> None:
     run(project)
     damaged = latest(project)
-    path = project.path / ".super/runs/latest/results.jsonl"
+    path = project.latest / "results.jsonl"
     first, *others = path.read_text().splitlines()
     wrong: list[dict[str, Any]] = [
         {"folder": 5},

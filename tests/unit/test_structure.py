@@ -210,7 +210,7 @@ BUDGET = {
     "trial": (1202, 2015),
 }
 # What the table may add up to, the lines of tests, and the words of README.md and docs.
-MOST = {"code": 33_875, "lines": 56_865, "tests": 45_774, "words": 38_710}
+MOST = {"code": 33_875, "lines": 56_865, "tests": 45_764, "words": 38_710}
 
 
 def code_lines(text: str, nodes: list[ast.AST]) -> int:
