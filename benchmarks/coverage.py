@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
 from statistics import fmean
@@ -194,11 +194,8 @@ def difference_of_runs(cell: Cell, baseline: Sample, candidate: Sample) -> Diffe
     found = difference_of(baseline, candidate, cell.shares)
     if cell.suite.parts > 1 or not found.has_few:
         return found
-    return with_exact(found, [pairs_of(cell, baseline, candidate, run) for run in range(len(baseline.means))])
-
-
-def with_exact(found: Difference, runs: Iterable[Sequence[Pair]]) -> Difference:
-    exact: Any = numpy.array(list(map(chance_of_drop, runs)))
+    runs = range(len(baseline.means))
+    exact: Any = numpy.array([chance_of_drop(pairs_of(cell, baseline, candidate, run)) for run in runs])
     return replace(found, exact=exact)
 
 

@@ -64,12 +64,7 @@ class BaselineGate:
     def plan(self, selected: Selected, epochs: Epochs) -> RunPlan:
         """What can be found with so many epochs of these tasks, and when the run is compared."""
         self.planned = plan_of(
-            self.side,
-            selected,
-            epochs,
-            self.margin,
-            pass_chance=self.pass_chance,
-            leaves_out=self.leaves_out,
+            self.side, selected, epochs, self.margin, pass_chance=self.pass_chance, leaves_out=self.leaves_out
         )
         return self.planned
 

@@ -162,9 +162,8 @@ class RunGates:
         ]
         found = {"" if one is None else one.verdict for one in compared}
         # One that has regressed makes the run red whatever the other says.
-        if "regressed" not in found and not found <= {"pass"}:
-            return False
-        return are_settled(self.plain, self.metrics, results, to_come, self.max_errors)
+        is_compared = "regressed" in found or found <= {"pass"}
+        return is_compared and are_settled(self.plain, self.metrics, results, to_come, self.max_errors)
 
     def verdict(self, results: Sequence[TrialResult], *, not_run: int, epoch: int) -> RunVerdict:
         """Decide on a run that has ended, by the last result of each trial.

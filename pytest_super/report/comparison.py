@@ -98,7 +98,8 @@ def cost_of(plan: RunPlan, side: Side, set_name: str) -> str:
     if len(costs) < len(tasks) or not any(costs.values()):
         return ""
     most = dollars(fsum(plan.epochs[id] * cost for id, cost in costs.items()))
-    expected = dollars(fsum(plan.expected.get(id, 0.0) * cost for id, cost in costs.items()))
+    epochs = plan.expected
+    expected = dollars(fsum(epochs.get(id, 0.0) * cost for id, cost in costs.items()))
     if expected == most:
         return f"; about {most} of model calls"
     return f"; about {expected} of model calls if nothing has changed, {most} at most"

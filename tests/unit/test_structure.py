@@ -193,7 +193,7 @@ BUDGET = {
     "authoring": (4460, 7176),
     "commands": (1051, 1725),
     "functions": (1237, 1999),
-    "gate": (1628, 2856),
+    "gate": (1624, 2852),
     "grading": (592, 997),
     "integrity": (307, 558),
     "kernel": (5676, 9601),
@@ -201,7 +201,7 @@ BUDGET = {
     "model": (3830, 6312),
     "platform": (310, 535),
     "programs": (1171, 1867),
-    "report": (2474, 4042),
+    "report": (2475, 4043),
     "session": (2697, 4750),
     "snapshots": (269, 507),
     "sources": (502, 849),
@@ -210,7 +210,7 @@ BUDGET = {
     "trial": (1202, 2015),
 }
 # What the table may add up to, the lines of tests, and the words of README.md and docs.
-MOST = {"code": 33_875, "lines": 56_865, "tests": 45_764, "words": 38_710}
+MOST = {"code": 33_872, "lines": 56_862, "tests": 45_764, "words": 38_710}
 
 
 def code_lines(text: str, nodes: list[ast.AST]) -> int:

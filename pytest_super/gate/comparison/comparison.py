@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date
-from functools import partial
+from functools import cached_property, partial
 from statistics import fmean
 
 from pytest_super.errors import SuperError
@@ -71,13 +71,24 @@ class SetComparison:
     level: float
     """The confidence of each bound of its interval."""
     verdict: Verdict
-    further: int | None = None
-    """The further epochs after which a drop of the margin is detectable; 0 if it is, or if 100 do not help.
-
-    None if the verdict is one, or is one without the errors, or if there are too few tasks and epochs.
-    """
+    margin: float
     hidden: Verdict | None = None
     """The verdict without the errors, if what these trials would have shown can change it."""
+
+    # Worked out only to be told, because an adaptive run compares after each epoch.
+    @cached_property
+    def further(self) -> int | None:
+        """The further epochs that make a drop of the margin detectable; 0 if it is, or if 100 do not help.
+
+        None if the verdict is one, or is one without the errors, or if there are too few tasks and epochs.
+        """
+        if self.verdict != CANNOT_TELL or self.hidden is not None or self.difference.is_small:
+            return None
+        # By the noise of the baseline alone, as before a run.
+        values = [one.baseline.values for one in self.tasks]
+        weights = [one.baseline.weight for one in self.tasks]
+        needed = epochs_to_detect(values, weights, margin=self.margin) or 0
+        return max(needed - max(len(one.candidate.values) for one in self.tasks), 0)
 
     @property
     def baseline_error(self) -> float:
@@ -189,20 +200,11 @@ def compared_sets(
                 difference=found[name],
                 level=confidence(name, 1),
                 verdict=CANNOT_TELL if is_hidden else decided,
-                further=further_epochs(tasks[name], margin)
-                if decided == CANNOT_TELL and not found[name].is_small
-                else None,
+                margin=margin,
                 hidden=decided if is_hidden else None,
             )
         )
     return compared
-
-
-def further_epochs(tasks: Sequence[ComparedTask], margin: float) -> int:
-    """Tell how many are needed by the noise of the baseline alone, as before a run."""
-    values, weights = [one.baseline.values for one in tasks], [one.baseline.weight for one in tasks]
-    needed = epochs_to_detect(values, weights, margin=margin) or 0
-    return max(needed - max(len(one.candidate.values) for one in tasks), 0)
 
 
 def by_set(baseline: Side, candidate: Side, ids: Iterable[str]) -> dict[str, list[ComparedTask]]:

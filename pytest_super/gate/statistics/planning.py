@@ -25,7 +25,7 @@ from pytest_super.gate.statistics.variance import (
     widening,
 )
 
-# More epochs than these are no advice.
+# Nobody is advised to run more epochs than these.
 MOST_EPOCHS = 100
 # How often a drop that is called detectable is found.
 POWER = 0.8

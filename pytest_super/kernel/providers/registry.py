@@ -127,7 +127,7 @@ def choose_provider(name: str, settings: SandboxSettings, *, is_trusted: bool) -
     what the first provider lacks is an error and no reason to choose another.
     """
     if name != AUTO:
-        if reason := why_not(find_provider(name), settings):
+        if (reason := why_not(find_provider(name), settings)) is not None:
             raise SuperError(reason)
         return Choice(name, note(name, []))
     reasons: list[str] = []
