@@ -24,15 +24,15 @@ SUMMARY = (
     "assert list(summary_lines(results, installed_metrics(), results))",
 )
 COMPARISON = (
-    "from pytest_super.gate.comparison.comparison import compare\n"
-    "from pytest_super.gate.comparison.side import side_of_run\n"
+    "from pytest_super.gate.comparison import compare\n"
+    "from pytest_super.gate.side import side_of_run\n"
     "from pytest_super.report.comparison import comparison_lines",
     "assert list(comparison_lines(compare(*(side_of_run(Path(one)) for one in sys.argv[1:3]), 0.1)))",
 )
 GATED = (
-    "from pytest_super.gate.comparison.comparison import compare\n"
-    "from pytest_super.gate.comparison.earlier import earlier_runs\n"
-    "from pytest_super.gate.comparison.side import side_of\n"
+    "from pytest_super.gate.comparison import compare\n"
+    "from pytest_super.gate.earlier import earlier_runs\n"
+    "from pytest_super.gate.side import side_of\n"
     "from pytest_super.store.results import read_results",
     "earlier = earlier_runs(Path(sys.argv[1]).parents[1], 'run-x', {'agent': 'a'}, 'main')\n"
     "own = read_results(Path(sys.argv[2]))\n"

@@ -23,10 +23,16 @@ from typing import Any
 import numpy
 from numpy.typing import NDArray
 
-from pytest_super.gate.statistics.decision import PASS, REGRESSED, verdict
-from pytest_super.gate.statistics.difference import Difference, chance_of_drop, difference, difference_of
-from pytest_super.gate.statistics.samples import Pair, Sample, shares_of
-from pytest_super.gate.statistics.variance import LEVEL
+from pytest_super.gate.difference import (
+    PASS,
+    REGRESSED,
+    Difference,
+    chance_of_drop,
+    difference,
+    difference_of,
+    verdict,
+)
+from pytest_super.gate.samples import LEVEL, Pair, Sample
 from pytest_super.report.page.interval import TaskMean, general_mean
 
 Numbers = NDArray[numpy.float64]
@@ -86,7 +92,8 @@ class Cell:
 
     @property
     def shares(self) -> Numbers:
-        return shares_of([self.weight] * self.heavy + [1.0] * (self.tasks - self.heavy))
+        weights: Numbers = numpy.array([self.weight] * self.heavy + [1.0] * (self.tasks - self.heavy))
+        return weights / sum(weights)
 
 
 @dataclass(frozen=True)
@@ -158,7 +165,7 @@ def sample(cell: Cell, rates: Numbers, epochs: int, random: numpy.random.Generat
         means = values.mean(-1) / cell.suite.parts
         squares = (values**2).mean(-1) / cell.suite.parts**2
     variances = (squares - means**2) * counts / numpy.maximum(counts - 1, 1)
-    return Sample(counts=counts, means=means, squares=squares, variances=variances)
+    return Sample(counts=counts, means=means, squares=squares, variances=variances, shares=cell.shares)
 
 
 def decided_with_errors(
@@ -178,7 +185,7 @@ def better(cell: Cell, run: Sample, random: numpy.random.Generator) -> Sample:
     errors = random.binomial((run.counts - solved).astype(int), ERRORS / (1 - cell.suite.mean))
     means = (solved + errors) / run.counts
     variances = (means - means**2) * run.counts / numpy.maximum(run.counts - 1, 1)
-    return Sample(counts=run.counts, means=means, squares=means, variances=variances)
+    return Sample(counts=run.counts, means=means, squares=means, variances=variances, shares=run.shares)
 
 
 def decided(found: Difference) -> tuple[NDArray[numpy.bool_], NDArray[numpy.bool_]]:
@@ -191,7 +198,7 @@ def decided(found: Difference) -> tuple[NDArray[numpy.bool_], NDArray[numpy.bool
 
 def difference_of_runs(cell: Cell, baseline: Sample, candidate: Sample) -> Difference:
     """Those of several runs, with the exact test where there are few trials, which are solved or not."""
-    found = difference_of(baseline, candidate, cell.shares)
+    found = difference_of(baseline, candidate)
     if cell.suite.parts > 1 or not found.has_few:
         return found
     runs = range(len(baseline.means))

@@ -21,10 +21,9 @@ import numpy
 from coverage import CORRELATIONS, DROP, MARGIN, MOST_WRONG, TASKS, beta
 from numpy.typing import NDArray
 
-from pytest_super.gate.statistics.decision import CANNOT_TELL, PASS, REGRESSED, verdict
-from pytest_super.gate.statistics.difference import difference
-from pytest_super.gate.statistics.planning import Schedule, schedule
-from pytest_super.gate.statistics.samples import Pair
+from pytest_super.gate.difference import CANNOT_TELL, PASS, REGRESSED, difference, verdict
+from pytest_super.gate.planning import Schedule, schedule
+from pytest_super.gate.samples import Pair, sample_of
 from pytest_super.option_types import LEAST_EPOCHS, MOST_EPOCHS, PASS_CHANCE
 
 Numbers = NDArray[numpy.float64]
@@ -79,8 +78,7 @@ def simulate(cell: Cell) -> Row:
         after = candidate_of(cell, rates, before, random)
         baseline, candidate = before.tolist(), after.tolist()
         plan = schedule(
-            baseline,
-            [1.0] * cell.tasks,
+            sample_of(baseline),
             least=LEAST_EPOCHS,
             most=MOST_EPOCHS,
             margin=MARGIN,

@@ -39,13 +39,20 @@ from coverage import sample as trials_of
 from numpy.typing import NDArray
 
 from pytest_super.gate import Selected
-from pytest_super.gate.comparison.comparison import ComparedTask
-from pytest_super.gate.comparison.never_solved import with_stand_ins
-from pytest_super.gate.comparison.side import Side, TaskTrials
+from pytest_super.gate.comparison import ComparedTask
+from pytest_super.gate.difference import (
+    CANNOT_TELL,
+    PASS,
+    REGRESSED,
+    Verdict,
+    difference,
+    difference_of,
+    verdict,
+)
+from pytest_super.gate.never_solved import with_stand_ins
 from pytest_super.gate.plan import RunPlan, plan_of
-from pytest_super.gate.statistics.decision import CANNOT_TELL, PASS, REGRESSED, Verdict, verdict
-from pytest_super.gate.statistics.difference import difference, difference_of
-from pytest_super.gate.statistics.samples import Sample
+from pytest_super.gate.samples import Sample
+from pytest_super.gate.side import Side, TaskTrials
 from pytest_super.option_types import LEAST_EPOCHS, MOST_EPOCHS, Epochs
 
 Flags = NDArray[numpy.bool_]
@@ -103,7 +110,7 @@ def decided_without(cell: Cell, baseline: Sample, candidate: Sample) -> tuple[Fl
         variances=numpy.where(never, 0.0, candidate.variances),
         is_run=1.0 - never,
     )
-    found = decided(difference_of(baseline, part, cell.shares))
+    found = decided(difference_of(baseline, part))
     for run in range(CHECKED):
         before, after = (list(trials(one, run)) for one in (baseline, candidate))
         ran = [values if any(old) else [] for old, values in zip(before, after, strict=True)]

@@ -27,8 +27,8 @@ from typing import TYPE_CHECKING, Any
 import markdown
 from playwright.sync_api import sync_playwright
 
-from pytest_super.gate.comparison.comparison import compare
-from pytest_super.gate.comparison.side import side_of_run
+from pytest_super.gate.comparison import compare
+from pytest_super.gate.side import side_of_run
 from pytest_super.report.comparison import markdown as summary_of
 from pytest_super.report.page.server import PageServer
 from pytest_super.tasks.loading import load_tasks

@@ -19,10 +19,9 @@ from typing import TYPE_CHECKING
 import numpy
 from coverage import MARGIN, Cell, Suite, percent, rates_of, table
 
-from pytest_super.gate.statistics.decision import PASS, REGRESSED, verdict
-from pytest_super.gate.statistics.difference import difference
-from pytest_super.gate.statistics.planning import POWER, power
-from pytest_super.gate.statistics.samples import Pair
+from pytest_super.gate.difference import PASS, REGRESSED, difference, verdict
+from pytest_super.gate.planning import POWER, power
+from pytest_super.gate.samples import Pair, sample_of
 
 if TYPE_CHECKING:
     from coverage import Numbers
@@ -56,7 +55,7 @@ def simulate(cell: Cell, runs: int) -> Row:
     drops, found, promised, passes = [], [], [], []
     for rates in rates_of(cell, runs, random):
         baseline = values(random, rates, cell.baseline)
-        told = power(baseline, [1.0] * cell.tasks, epochs=[cell.candidate] * cell.tasks, margin=MARGIN)
+        told = power(sample_of(baseline), [cell.candidate] * cell.tasks, MARGIN)
         promised.append(told.passes_unchanged)
         passes.append(verdict_of(baseline, values(random, rates, cell.candidate)) == PASS)
         if told.detectable is not None and told.detectable <= rates.mean():

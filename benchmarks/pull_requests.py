@@ -24,14 +24,12 @@ from collections import Counter
 from pathlib import Path
 from statistics import fmean
 
-from pytest_super.gate.comparison.baseline import read_side, write_baseline
-from pytest_super.gate.comparison.comparison import compare
-from pytest_super.gate.comparison.side import side_of_run
-from pytest_super.gate.statistics.decision import CANNOT_TELL, PASS, REGRESSED, Verdict, by_look, verdict
-from pytest_super.gate.statistics.difference import difference
-from pytest_super.gate.statistics.planning import schedule
-from pytest_super.gate.statistics.samples import Pair
-from pytest_super.gate.statistics.variance import LEVEL, standard_error
+from pytest_super.gate.baseline_file import read_side, write_baseline
+from pytest_super.gate.comparison import compare
+from pytest_super.gate.difference import CANNOT_TELL, PASS, REGRESSED, Verdict, by_look, difference, verdict
+from pytest_super.gate.planning import schedule, standard_error
+from pytest_super.gate.samples import LEVEL, Pair, sample_of
+from pytest_super.gate.side import side_of_run
 from pytest_super.option_types import LEAST_EPOCHS, MOST_EPOCHS, PASS_CHANCE
 from pytest_super.store.results import TrialResult
 from pytest_super.store.run_folder import create_run
@@ -142,9 +140,12 @@ def adaptive(
     chance: random.Random,
 ) -> tuple[Verdict, list[list[float]]]:
     """An adaptive run after other trials: its verdict, and all trials."""
-    weights = [1.0] * len(skills)
     plan = schedule(
-        baseline, weights, least=LEAST_EPOCHS, most=MOST_EPOCHS, margin=MARGIN, pass_chance=PASS_CHANCE
+        sample_of(baseline),
+        least=LEAST_EPOCHS,
+        most=MOST_EPOCHS,
+        margin=MARGIN,
+        pass_chance=PASS_CHANCE,
     )
     own = values_of(skills, max(plan.epochs), chance)
     decided: Verdict = CANNOT_TELL
@@ -187,7 +188,7 @@ def print_luck(skills: Skills, count: int, chance: random.Random) -> None:
         baselines = [values_of(skills, epochs, chance) for _ in range(count)]
         baselines.sort(key=lambda one: fmean(fmean(values) for values in one))
         tenth = max(count // 10, 1)
-        error = fmean(standard_error(one, [1.0] * len(skills)) for one in baselines[:tenth])
+        error = fmean(standard_error(sample_of(one)) for one in baselines[:tenth])
         shares = [
             sum(looked(one, values_of(now, EPOCHS, chance), LEVEL) == wrong for one in chosen) / len(chosen)
             for now, wrong, chosen in (

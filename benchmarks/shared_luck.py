@@ -20,8 +20,8 @@ from typing import Any
 import numpy
 from coverage import MARGIN, Numbers, beta, decided, percent, table
 
-from pytest_super.gate.statistics.difference import difference_of
-from pytest_super.gate.statistics.samples import Sample, members_of, noise_by_epoch, shares_of
+from pytest_super.gate.difference import difference_of
+from pytest_super.gate.samples import Sample, members_of, noise_by_epoch
 
 MOST_WRONG, LEAST_COVERAGE = 0.07, 0.87
 MEAN, SPREAD = 0.45, 0.5
@@ -64,18 +64,17 @@ def row_of(cell: Cell, runs: int) -> list[float]:
 
 
 def part(cell: Cell, runs: int, random: numpy.random.Generator) -> list[Any]:
-    shares = shares_of([1.0] * cell.tasks)
     if cell.quiet:
         rates = numpy.tile(numpy.where(numpy.arange(cell.tasks) < cell.quiet, 1.0, 0.5), (runs, 1))
     else:
         rates = beta(random, numpy.full((runs, cell.tasks), MEAN), SPREAD)
-    means = rates @ shares
+    means = rates.mean(-1)
     # The drop is that of what is seen, after repositories have failed.
     drop = MARGIN / (1 - cell.failing)
     lower = rates * numpy.maximum(0.0, 1 - drop / means)[:, None]
     baseline = sample(cell, rates, cell.baseline, random)
     same, worse = (sample(cell, one, cell.candidate, random) for one in (rates, lower))
-    unchanged, dropped = (difference_of(baseline, one, shares) for one in (same, worse))
+    unchanged, dropped = (difference_of(baseline, one) for one in (same, worse))
     (passes, alarms), (missed, found) = decided(unchanged), decided(dropped)
     low, high = unchanged.bounds()
     return [alarms, missed & (means >= drop), passes, found, (low <= 1e-12) & (high >= -1e-12)]
@@ -98,12 +97,14 @@ def sample(cell: Cell, rates: Numbers, epochs: int, random: numpy.random.Generat
     if cell.quiet:
         counts[cell.quiet :] = 1.0
         values[:, cell.quiet :, 1:] = values[:, cell.quiet :, :1]
-    means = values.mean(-1)
+    means, shares = values.mean(-1), numpy.full(tasks, 1 / tasks)
     blocks = 0.0
     if cell.repositories:
-        blocks = noise_by_epoch(values.astype(float), shares_of([1.0] * tasks), members)
+        blocks = noise_by_epoch(values.astype(float), shares, members)
     variances = (means - means**2) * counts / numpy.maximum(counts - 1, 1)
-    return Sample(counts=counts, means=means, squares=means, variances=variances, blocks=blocks)
+    return Sample(
+        counts=counts, means=means, squares=means, variances=variances, shares=shares, blocks=blocks
+    )
 
 
 def cells() -> Iterator[Cell]:

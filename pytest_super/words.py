@@ -1,7 +1,8 @@
 """Texts for people that all parts use: numbers with their noun, errors in words, lines for a terminal."""
 
 import re
-from collections.abc import Iterable, Sequence
+import shlex
+from collections.abc import Collection, Iterable, Iterator, Sequence
 
 from pytest_super.errors import SuperError
 
@@ -80,3 +81,26 @@ def clipped(text: str, most: int) -> str:
 def gap(characters: int) -> str:
     """The line in place of so many characters; "" for none."""
     return f"[… {characters:,} characters …]" if characters else ""
+
+
+def command_with(option: str, arguments: Sequence[str]) -> str:
+    """The command line with another value of an option; without a command line only the option.
+
+    It resumes an earlier run only if that is the option.
+    """
+    if not arguments:
+        return option
+    kept = without(arguments, {option.partition("=")[0], "--super-resume"})
+    # In front, because paths can follow after `--`.
+    return shlex.join(["pytest", option, *kept])
+
+
+def without(arguments: Sequence[str], names: Collection[str]) -> Iterator[str]:
+    """The arguments without these options and their values."""
+    rest = iter(arguments)
+    for one in rest:
+        name, equals, _ = one.partition("=")
+        if name not in names:
+            yield one
+        elif not equals:
+            next(rest, None)

@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING
 from pytest_super.commands.compare import add_max_regression
 from pytest_super.commands.stored_run import add_run, run_of
 from pytest_super.errors import SuperError
-from pytest_super.gate.statistics import require_scipy
+from pytest_super.gate import require_scipy
 from pytest_super.option_types import PASS_CHANCE, Epochs, chance, epochs
 from pytest_super.words import counted, named, one_line
 
 if TYPE_CHECKING:
-    from pytest_super.gate.comparison.side import Side
+    from pytest_super.gate.side import Side
 
 MOST_NAMED = 10
 HELP = "write, show or check the baseline of later runs"
@@ -63,7 +63,7 @@ def add_arguments(parser: ArgumentParser) -> None:
 def run(arguments: Namespace) -> int:
     require_scipy()
     from pytest_super.gate import Selected
-    from pytest_super.gate.comparison.baseline import read_baseline, why_renew
+    from pytest_super.gate.baseline_file import read_baseline, why_renew
     from pytest_super.gate.must_solve import read_must_solve
     from pytest_super.gate.plan import plan_of
     from pytest_super.report.comparison import plan_lines, side_lines
@@ -100,8 +100,8 @@ def run(arguments: Namespace) -> int:
 
 def write_whole(file: Path, run_folder: Path, *, with_answers: bool) -> None:
     """Raises SuperError if the run has left tasks out, which would never be compared again."""
-    from pytest_super.gate.comparison.baseline import read_baseline, write_baseline
-    from pytest_super.gate.comparison.side import side_of_run
+    from pytest_super.gate.baseline_file import read_baseline, write_baseline
+    from pytest_super.gate.side import side_of_run
     from pytest_super.store.baseline_answers import archive_of, write_answers
 
     side = side_of_run(run_folder)
@@ -155,8 +155,8 @@ def refuse_answers(side: Side) -> None:
 
 def add(file: Path, run_folder: Path, *, with_answers: bool) -> None:
     """Raises SuperError if the run cannot be added."""
-    from pytest_super.gate.comparison.baseline import read_baseline, with_run, write_baseline
-    from pytest_super.gate.comparison.side import side_of_run
+    from pytest_super.gate.baseline_file import read_baseline, with_run, write_baseline
+    from pytest_super.gate.side import side_of_run
     from pytest_super.store.baseline_answers import archive_of, write_answers
 
     side = read_baseline(file)

@@ -3,7 +3,7 @@
 from argparse import ArgumentParser, Namespace
 
 from pytest_super.commands.stored_run import NAMES, add_directory
-from pytest_super.gate.statistics import require_scipy
+from pytest_super.gate import require_scipy
 from pytest_super.option_types import points
 
 HELP = "compare two runs: better, worse, or cannot tell"
@@ -28,9 +28,9 @@ def add_max_regression(parser: ArgumentParser) -> None:
 
 def run(arguments: Namespace) -> int:
     require_scipy()
-    from pytest_super.gate.comparison.baseline import read_side
-    from pytest_super.gate.comparison.comparison import compare
-    from pytest_super.gate.statistics.decision import REGRESSED
+    from pytest_super.gate.baseline_file import read_side
+    from pytest_super.gate.comparison import compare
+    from pytest_super.gate.difference import REGRESSED
     from pytest_super.gate.wording import decided_lines
     from pytest_super.report.comparison import comparison_lines
     from pytest_super.store.stored_runs import find_side

@@ -29,7 +29,7 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 
 def run(arguments: Namespace) -> int:
-    from pytest_super.gate.comparison.baseline import read_baseline
+    from pytest_super.gate.baseline_file import read_baseline
     from pytest_super.report.stored_runs import run_lines
     from pytest_super.snapshots.record import remove_snapshots
     from pytest_super.store.stored_runs import remove_runs

@@ -2,8 +2,10 @@
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
+from importlib.util import find_spec
 from typing import Protocol
 
+from pytest_super.errors import SuperError
 from pytest_super.store.results import TrialResult
 
 PASSED, FAILED, OPEN, CANNOT_TELL = "passed", "FAILED", "open", "cannot tell"
@@ -36,3 +38,9 @@ class Gate(Protocol):
 
     def decide(self, results: Sequence[TrialResult]) -> tuple[str, str]:
         """PASSED or FAILED, and why."""
+
+
+def require_scipy() -> None:
+    """Raises SuperError without scipy, which has the quantiles of distributions."""
+    if find_spec("scipy") is None:
+        raise SuperError("a comparison needs scipy: pip install 'pytest-super[gate]'")

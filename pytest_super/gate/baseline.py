@@ -3,31 +3,25 @@
 Only loaded by a run with a baseline, because what it imports is heavy.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pytest_super.errors import SuperError
 from pytest_super.gate import CANNOT_TELL, FAILED, PASSED, Selected
-from pytest_super.gate.comparison.comparison import Comparison, compare
-from pytest_super.gate.comparison.earlier import EarlierRuns
-from pytest_super.gate.comparison.side import Side, side_of
+from pytest_super.gate.comparison import Comparison, compare
+from pytest_super.gate.difference import PASS, REGRESSED, by_look
+from pytest_super.gate.earlier import EarlierRuns
 from pytest_super.gate.plan import RunPlan, plan_of
-from pytest_super.gate.statistics import decision
-from pytest_super.gate.statistics.decision import by_look
+from pytest_super.gate.side import Side, side_of
 from pytest_super.gate.wording import decided_lines
-from pytest_super.option_types import PASS_CHANCE
+from pytest_super.option_types import PASS_CHANCE, Epochs
 from pytest_super.store.results import TrialResult
 from pytest_super.words import one_line
 
-if TYPE_CHECKING:
-    from pytest_super.option_types import Epochs
-
 GOES_ON = "CANNOT TELL does not fail the run: see --super-cannot-tell"
-WORDS = {decision.PASS: PASSED, decision.REGRESSED: FAILED, decision.CANNOT_TELL: CANNOT_TELL}
+WORDS = {PASS: PASSED, REGRESSED: FAILED, CANNOT_TELL: CANNOT_TELL}
 
 
 @dataclass(kw_only=True)
@@ -102,7 +96,7 @@ class BaselineGate:
         lines = [one_line(line) for line in decided_lines(comparison)]
         if self.is_anchor:
             return WORDS[comparison.verdict], [f"{line} (anchor {self.side.name})" for line in lines]
-        if comparison.verdict == decision.CANNOT_TELL:
+        if comparison.verdict == CANNOT_TELL:
             fails = self.must_tell or bool(comparison.candidate.errors)
             lines = [*self.planned.weak_lines(self.margin), *([] if fails else [GOES_ON]), *lines]
         return WORDS[comparison.verdict], lines

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 from pytest_super.errors import SuperError
 from pytest_super.gate import CANNOT_TELL, FAILED, PASSED
+from pytest_super.gate.errors import ROUNDING
 from pytest_super.gate.figures import Figure, can_have, figure_of, mean_figure
-from pytest_super.gate.statistics.errors import ROUNDING
 from pytest_super.metrics import Metric
 from pytest_super.metrics.accuracy import ACCURACY
 from pytest_super.option_types import number

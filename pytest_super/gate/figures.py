@@ -1,14 +1,13 @@
 """The figures of a run, computed from its results: means over tasks, and what a gate can bound."""
 
-from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
-from statistics import fmean
 
 from pytest_super.errors import SuperError
-from pytest_super.gate.statistics.errors import MAX_ERRORS, are_too_many
+from pytest_super.gate.errors import MAX_ERRORS, are_too_many
 from pytest_super.metrics import Metric
+from pytest_super.metrics.means import mean, mean_over_tasks, mean_with_errors
 from pytest_super.store.results import TrialResult
 from pytest_super.tasks.task import Task
 from pytest_super.words import did_you_mean
@@ -30,41 +29,6 @@ def why_invalid(results: Iterable[TrialResult], max_errors: float | None) -> str
         f"{errors} of {len(ended)} trials are infrastructure errors, more than {100 * limit:.3g} %, so the "
         "run fails: run them again (--super-resume=latest)"
     )
-
-
-def mean(values: Iterable[float | None]) -> float | None:
-    """The mean of the values that are known; None if there are none."""
-    return weighted_mean((value, 1.0) for value in values)
-
-
-def weighted_mean(values: Iterable[tuple[float | None, float]]) -> float | None:
-    """The mean of the values that are known, with their weights; None if there are none."""
-    known = [(value, weight) for value, weight in values if value is not None]
-    return fmean((value for value, _ in known), weights=[weight for _, weight in known]) if known else None
-
-
-def mean_over_tasks(values: Iterable[tuple[TrialResult, float | None]]) -> float | None:
-    """The mean of the trials' values that are known; None if there are none.
-
-    Each task counts by its weight, however many of its trials have a value.
-    """
-    known = [(result, value) for result, value in values if value is not None]
-    trials = Counter(result.id for result, _ in known)
-    return weighted_mean((value, result.weight / trials[result.id]) for result, value in known)
-
-
-def mean_with_errors(results: Iterable[TrialResult], metric: Metric) -> float | None:
-    """The mean over all tasks. An error counts as the worst value if the metric applies to its task.
-
-    None if no trial has a value.
-    """
-    return mean_over_tasks((result, value_with_error(result, metric)) for result in results)
-
-
-def value_with_error(result: TrialResult, metric: Metric) -> float | None:
-    if not result.is_error:
-        return result.metrics.get(metric.name)
-    return metric.value_of_error if metric.name in result.applicable else None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -118,18 +82,10 @@ def headline_of_category(category: str, results: Sequence[TrialResult]) -> float
 
 
 USED = {
-    figure.name: figure
-    for figure in (
-        Figure(
-            name="cost_per_task",
-            of=lambda results: mean(one.cost_usd for one in results),
-            higher_is_better=False,
-        ),
-        Figure(
-            name="tokens_per_task",
-            of=lambda results: mean(one.tokens for one in results),
-            higher_is_better=False,
-        ),
+    f"{name}_per_task": Figure(name=f"{name}_per_task", of=of, higher_is_better=False)
+    for name, of in (
+        ("cost", lambda results: mean(one.cost_usd for one in results)),
+        ("tokens", lambda results: mean(one.tokens for one in results)),
     )
 }
 """What a trial of a task uses, as a mean over all trials, errors included."""

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from pytest_super.errors import SuperError
 from pytest_super.gate import FAILED, PASSED
-from pytest_super.gate.statistics.errors import ROUNDING
+from pytest_super.gate.errors import ROUNDING
 from pytest_super.option_types import share
 from pytest_super.reading import read_text
 from pytest_super.store.results import TrialResult

@@ -1,22 +1,17 @@
 """How many epochs a comparison with a baseline needs, which tasks it can do without, and what it can find."""
 
-from __future__ import annotations
-
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from math import fsum
-from typing import TYPE_CHECKING
 
 from pytest_super.gate import Selected
-from pytest_super.gate.comparison.never_solved import never_solved
-from pytest_super.gate.comparison.side import Side, TaskTrials
-from pytest_super.gate.statistics.decision import Confidence
-from pytest_super.gate.statistics.planning import Power, Schedule, epochs_to_detect, power, schedule
-from pytest_super.option_types import PASS_CHANCE
+from pytest_super.gate.difference import Confidence
+from pytest_super.gate.never_solved import never_solved
+from pytest_super.gate.planning import Power, Schedule, epochs_to_detect, power, schedule
+from pytest_super.gate.samples import Sample, sample_of
+from pytest_super.gate.side import Side, TaskTrials
+from pytest_super.option_types import PASS_CHANCE, Epochs
 from pytest_super.words import counted
-
-if TYPE_CHECKING:
-    from pytest_super.option_types import Epochs
 
 # Of the margin, what tasks that are not run can hide at most.
 MOST_HIDDEN = 1 / 5
@@ -27,15 +22,13 @@ class SetPlan:
     """The tasks of one set that are compared with the baseline, and run."""
 
     tasks: Mapping[str, TaskTrials]
+    baseline: Sample
+    """Its trials of these tasks."""
     schedule: Schedule
     finds: Power
     """If each of them runs in all its epochs."""
     margin: float
     """The drop of these tasks that is ruled out."""
-
-    @property
-    def values(self) -> list[list[float]]:
-        return [task.values for task in self.tasks.values()]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -71,7 +64,7 @@ class RunPlan:
             drop = one.finds.detectable
             told = "no drop" if drop is None else f"a drop of {100 * drop:.1f} points"
             found = f"{name}: {told} can be found, not one of {100 * margin:g}"
-            if needed := epochs_to_detect(one.values, weights_of(one.tasks), margin=one.margin):
+            if needed := epochs_to_detect(one.baseline, one.margin):
                 yield f"TOO FEW EPOCHS  {found}; {counted(needed, 'epoch')} would be enough"
             else:
                 yield (
@@ -120,12 +113,10 @@ def plan_of(
 
 
 def set_plan(tasks: Mapping[str, TaskTrials], epochs: Epochs, margin: float, pass_chance: float) -> SetPlan:
-    values, weights = [task.values for task in tasks.values()], weights_of(tasks)
-    found = schedule(
-        values, weights, least=epochs.least, most=epochs.most, margin=margin, pass_chance=pass_chance
-    )
-    finds = power(values, weights, epochs=found.epochs, margin=margin)
-    return SetPlan(tasks=tasks, schedule=found, finds=finds, margin=margin)
+    baseline = sample_of([task.values for task in tasks.values()], weights_of(tasks))
+    found = schedule(baseline, least=epochs.least, most=epochs.most, margin=margin, pass_chance=pass_chance)
+    finds = power(baseline, found.epochs, margin)
+    return SetPlan(tasks=tasks, baseline=baseline, schedule=found, finds=finds, margin=margin)
 
 
 def part_plan(

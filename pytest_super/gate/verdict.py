@@ -5,20 +5,20 @@ The exit status and all reports are readings of the verdict.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from math import inf
 from typing import TYPE_CHECKING, Any
 
 from pytest_super.gate import CANNOT_TELL, FAILED, GATE, INVALID, OPEN, WORST_FIRST, Gate, Selected
 from pytest_super.gate.figures import why_invalid
-from pytest_super.gate.stopping import are_settled
 from pytest_super.metrics import Metric
-from pytest_super.store.results import TrialResult
+from pytest_super.option_types import Epochs
+from pytest_super.store.results import TrialResult, task_and_epoch
 
 if TYPE_CHECKING:
     from pytest_super.gate.baseline import BaselineGate
-    from pytest_super.gate.comparison.comparison import Comparison, SetComparison
-    from pytest_super.option_types import Epochs
+    from pytest_super.gate.comparison import Comparison, SetComparison
 
 
 @dataclass(frozen=True)
@@ -225,3 +225,56 @@ def fails_by_errors(results: Sequence[TrialResult], allows_errors: bool) -> bool
 def fails_by_misses(results: Sequence[TrialResult], gates: Sequence[GateVerdict]) -> bool:
     """Whether the run fails because a task is not solved: only without gates."""
     return not gates and any(not one.is_error and not one.solved for one in results)
+
+
+# More tokens than any trial uses.
+MOST_TOKENS = 10**15
+
+
+def whole_epochs(to_come: Iterable[str], *, after: int) -> range:
+    """The epochs after `after` that have ended whole. `to_come` has the names of the trials to come."""
+    return range(after + 1, min((task_and_epoch(name)[1] for name in to_come), default=1))
+
+
+def are_settled(
+    gates: Iterable[Gate],
+    metrics: Sequence[Metric],
+    results: Sequence[TrialResult],
+    to_come: Collection[str],
+    max_errors: float | None,
+) -> bool:
+    """Whether no result of the trials to come can change one of the gates.
+
+    As long as a task of theirs has no result, nothing is settled. Nor is it while too many errors make the
+    figures invalid and further valid trials could change that.
+    """
+    known = {result.id: result for result in results}
+    ids = [task_and_epoch(name)[0] for name in to_come]
+    if not known.keys() >= set(ids):
+        return False
+    best = [*results, *(extreme(known[id], metrics, is_best=True) for id in ids)]
+    worst = [*results, *(extreme(known[id], metrics, is_best=False) for id in ids)]
+    if why_invalid(results, max_errors):
+        return bool(why_invalid(best, max_errors))
+    return all(gate.decide(best)[0] == gate.decide(worst)[0] for gate in gates)
+
+
+def extreme(known: TrialResult, metrics: Sequence[Metric], *, is_best: bool) -> TrialResult:
+    """The best or the worst result of another trial of the task, whatever the gate bounds."""
+    values = {
+        metric.name: best_of(metric) if is_best else metric.value_of_error
+        for metric in metrics
+        if metric.name in known.applicable
+    }
+    used: dict[str, Any] = {
+        "cost_usd": 0.0 if is_best else inf,
+        "prompt_tokens": 0 if is_best else MOST_TOKENS,
+        "completion_tokens": 0,
+    }
+    return replace(known, error=None, solved=is_best, metrics={**known.metrics, **values}, **used)
+
+
+def best_of(metric: Metric) -> float:
+    if metric.best is not None:
+        return metric.best
+    return inf if metric.higher_is_better else -inf

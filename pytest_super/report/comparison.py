@@ -7,9 +7,9 @@ from math import fsum
 from statistics import fmean
 from typing import TYPE_CHECKING, Any
 
-from pytest_super.gate.comparison.comparison import ComparedTask, Comparison, SetComparison
-from pytest_super.gate.comparison.side import Side, TaskTrials, summed
-from pytest_super.gate.wording import compared_lines, note_lines
+from pytest_super.gate.comparison import ComparedTask, Comparison, SetComparison
+from pytest_super.gate.side import Side, TaskTrials, summed
+from pytest_super.report.comparison_notes import compared_lines, note_lines
 from pytest_super.report.table import WIDTH, table_lines
 from pytest_super.words import counted, dollars, named, one_line, printable_line
 

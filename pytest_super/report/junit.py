@@ -10,9 +10,10 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from pytest_super.errors import InfrastructureError
-from pytest_super.gate.figures import mean_with_errors, without_interrupted
+from pytest_super.gate.figures import without_interrupted
 from pytest_super.metrics import Metric
 from pytest_super.metrics.accuracy import ACCURACY
+from pytest_super.metrics.means import mean_with_errors
 from pytest_super.report.facts import single_values, texts_of
 from pytest_super.report.failure_line import describe
 from pytest_super.report.notebook import NOTEBOOK

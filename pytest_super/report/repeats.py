@@ -11,7 +11,7 @@ from math import comb, fsum, isclose
 from statistics import fmean
 from typing import TYPE_CHECKING, NamedTuple
 
-from pytest_super.gate.figures import weighted_mean
+from pytest_super.metrics.means import weighted_mean
 from pytest_super.store.results import TrialResult
 from pytest_super.words import counted
 

@@ -5,7 +5,8 @@ from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 
-from pytest_super.gate.figures import mean_over_tasks, without_interrupted
+from pytest_super.gate.figures import without_interrupted
+from pytest_super.metrics.means import mean_over_tasks
 from pytest_super.report.summary import Group
 from pytest_super.report.table import WIDTH, table_lines
 from pytest_super.report.terminal import figure

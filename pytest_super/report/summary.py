@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from functools import cached_property
 from statistics import fmean, stdev
 
-from pytest_super.gate.figures import mean_over_tasks
 from pytest_super.metrics import Metric
 from pytest_super.metrics.accuracy import ACCURACY
 from pytest_super.metrics.landmarks import LANDMARKS
+from pytest_super.metrics.means import mean_over_tasks
 from pytest_super.metrics.script_executed import SCRIPT_EXECUTED
 from pytest_super.store.field_declarations import Field
 from pytest_super.store.results import TrialResult, result_fields

@@ -10,11 +10,12 @@ from pathlib import PurePath
 from typing import TYPE_CHECKING
 
 from pytest_super.gate import CANNOT_TELL, FAILED, GATE, INVALID, OPEN, PASSED
-from pytest_super.gate.figures import mean_with_errors, without_interrupted
+from pytest_super.gate.figures import without_interrupted
 from pytest_super.gate.wording import VERDICTS
 from pytest_super.metrics import Metric
 from pytest_super.metrics.accuracy import ACCURACY
 from pytest_super.metrics.cause import Cause
+from pytest_super.metrics.means import mean_with_errors
 from pytest_super.metrics.suspect import SUSPECT
 from pytest_super.report.facts import sign_line, text_of
 from pytest_super.report.failure_line import describe

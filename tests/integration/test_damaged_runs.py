@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pytest_super.errors import SuperError
-from pytest_super.gate.comparison.side import side_of_run
+from pytest_super.gate.side import side_of_run
 from pytest_super.report.page.stored import read_run
 from pytest_super.report.stored_runs import row_of, run_lines
 from pytest_super.session.start.resume import valid_results

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 # pytester forgets what a run has imported, and numpy refuses to be imported twice.
-from pytest_super.gate.comparison.never_solved import is_audited
+from pytest_super.gate.never_solved import is_audited
 from tests.integration.conftest import FAKE_KERNELS, Folder
 from tests.integration.test_baseline import super_command
 

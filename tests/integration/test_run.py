@@ -10,8 +10,8 @@ from typing import Any, ClassVar
 
 import pytest
 
-from pytest_super.gate.comparison.baseline import write_baseline
-from pytest_super.gate.comparison.side import Side
+from pytest_super.gate.baseline_file import write_baseline
+from pytest_super.gate.side import Side
 from pytest_super.option_values import value_of
 from pytest_super.options import OPTIONS, Option
 from pytest_super.session.run import RUN

@@ -14,20 +14,19 @@ import pytest
 
 from pytest_super.errors import SuperError
 from pytest_super.gate import Selected
-from pytest_super.gate.comparison.baseline import (
+from pytest_super.gate.baseline_file import (
     read_baseline,
     read_side,
     why_renew,
     with_run,
     write_baseline,
 )
-from pytest_super.gate.comparison.comparison import compare
-from pytest_super.gate.comparison.earlier import EarlierRuns
-from pytest_super.gate.comparison.side import Side, TaskTrials, side_of, side_of_run
+from pytest_super.gate.comparison import compare
+from pytest_super.gate.difference import Difference, by_look, holm_levels
+from pytest_super.gate.earlier import EarlierRuns
 from pytest_super.gate.plan import RunPlan, plan_of
-from pytest_super.gate.statistics.decision import by_look, holm_levels
-from pytest_super.gate.statistics.difference import Difference
-from pytest_super.gate.statistics.variance import Variance
+from pytest_super.gate.samples import Variance
+from pytest_super.gate.side import Side, TaskTrials, side_of, side_of_run
 from pytest_super.gate.wording import decided_lines
 from pytest_super.option_types import Epochs
 from pytest_super.report.comparison import comparison_lines, plan_lines

@@ -8,9 +8,9 @@ import pytest
 from pytest_super.errors import SuperError
 from pytest_super.gate import CANNOT_TELL, FAILED, OPEN, PASSED
 from pytest_super.gate.baseline import BaselineGate
-from pytest_super.gate.comparison.side import side_of
 from pytest_super.gate.fail_under import parse_gate
 from pytest_super.gate.must_solve import MustSolve, read_must_solve
+from pytest_super.gate.side import side_of
 from pytest_super.gate.verdict import GateVerdict, RunGates, RunVerdict
 from pytest_super.metrics.registry import BUILT_IN
 from pytest_super.option_types import Epochs

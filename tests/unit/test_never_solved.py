@@ -5,12 +5,12 @@ from dataclasses import replace
 import pytest
 
 from pytest_super.gate import Selected
-from pytest_super.gate.comparison.comparison import compare
-from pytest_super.gate.comparison.never_solved import AUDITED, is_audited
-from pytest_super.gate.comparison.side import Side, TaskTrials
+from pytest_super.gate.comparison import compare
+from pytest_super.gate.difference import difference
+from pytest_super.gate.never_solved import AUDITED, is_audited
 from pytest_super.gate.plan import plan_of
-from pytest_super.gate.statistics.difference import difference
-from pytest_super.gate.statistics.samples import Pair
+from pytest_super.gate.samples import Pair
+from pytest_super.gate.side import Side, TaskTrials
 from pytest_super.option_types import Epochs
 from tests.unit.test_comparison import many, side
 

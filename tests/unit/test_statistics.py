@@ -11,17 +11,10 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from scipy.special import ndtri, stdtrit
 
-from pytest_super.gate.statistics.decision import (
-    CANNOT_TELL,
-    PASS,
-    REGRESSED,
-    verdict,
-)
-from pytest_super.gate.statistics.difference import chance_of_drop, difference
-from pytest_super.gate.statistics.looks import confidences
-from pytest_super.gate.statistics.planning import epochs_to_detect, power, schedule
-from pytest_super.gate.statistics.samples import Pair
-from pytest_super.gate.statistics.variance import PRIOR_VARIANCE, between_tasks, trace_of_square
+from pytest_super.gate.difference import CANNOT_TELL, PASS, REGRESSED, chance_of_drop, difference, verdict
+from pytest_super.gate.looks import confidences
+from pytest_super.gate.planning import epochs_to_detect, power, schedule
+from pytest_super.gate.samples import PRIOR_VARIANCE, Pair, between_tasks, sample_of, trace_of_square
 from pytest_super.report.page.interval import TaskMean, general_mean, jeffreys
 from pytest_super.report.repeats import best_of, worst_of
 
@@ -225,11 +218,11 @@ def test_intervals_of_rates_have_the_rate(solved: int, missed: int) -> None:
 def test_a_plan_tells_what_will_be_found() -> None:
     # The published simulation: 45 tasks, 10 epochs before and 3 now find 10 points in 90 % of runs.
     noisy = [[0.0, 1.0] * 5 if n % 2 else [float(n % 4 == 0)] * 10 for n in range(45)]
-    found = power(noisy, [1.0] * 45, epochs=[3] * 45, margin=0.05)
+    found = power(sample_of(noisy), [3] * 45, 0.05)
     assert found.detectable is not None
     assert 0.08 < found.detectable < 0.11
     assert 0.35 < found.passes_unchanged < 0.45
-    longer = power(noisy, [1.0] * 45, epochs=[10] * 45, margin=0.05)
+    longer = power(sample_of(noisy), [10] * 45, 0.05)
     assert longer.detectable is not None
     assert longer.detectable < found.detectable
 
@@ -237,22 +230,22 @@ def test_a_plan_tells_what_will_be_found() -> None:
 def test_a_plan_knows_that_pass_goes_first() -> None:
     # A drop of 4 points would be shown for sure, if it were not excluded for sure that it is one of 10.
     calm = [[1.0] * 10 if n % 3 else [1.0] * 9 + [0.0] for n in range(152)]
-    found = power(calm, [1.0] * 152, epochs=[10] * 152, margin=0.10)
+    found = power(sample_of(calm), [10] * 152, 0.10)
     assert found.detectable is not None
     assert found.detectable > 0.09
-    strict = power(calm, [1.0] * 152, epochs=[10] * 152, margin=0.02)
+    strict = power(sample_of(calm), [10] * 152, 0.02)
     assert strict.detectable is not None
     assert strict.detectable < 0.04
 
 
 def test_a_drop_that_cannot_be_found_needs_so_many_epochs() -> None:
     noisy = [[0.0, 1.0] * 20] * 45
-    assert not power(noisy, [1.0] * 45, epochs=[2] * 45, margin=0.1).can_find(0.1)
-    needed = epochs_to_detect(noisy, [1.0] * 45, margin=0.1)
+    assert not power(sample_of(noisy), [2] * 45, 0.1).can_find(0.1)
+    needed = epochs_to_detect(sample_of(noisy), 0.1)
     assert needed is not None
-    assert power(noisy, [1.0] * 45, epochs=[needed] * 45, margin=0.1).can_find(0.1)
-    assert not power(noisy, [1.0] * 45, epochs=[needed - 1] * 45, margin=0.1).can_find(0.1)
-    assert epochs_to_detect([[0.0] * 3] * 12, [1.0] * 12, margin=0.1) is None
+    assert power(sample_of(noisy), [needed] * 45, 0.1).can_find(0.1)
+    assert not power(sample_of(noisy), [needed - 1] * 45, 0.1).can_find(0.1)
+    assert epochs_to_detect(sample_of([[0.0] * 3] * 12), 0.1) is None
 
 
 # Several looks
@@ -285,7 +278,7 @@ def test_every_look_is_surer_than_one_alone(parts: list[float]) -> None:
 def test_each_task_has_at_least_the_least_epochs_and_looks_see_more_and_more(
     baseline: list[list[float]], least: int, most: int
 ) -> None:
-    found = schedule(baseline, [1.0] * len(baseline), least=least, most=most, margin=0.1, pass_chance=0.88)
+    found = schedule(sample_of(baseline), least=least, most=most, margin=0.1, pass_chance=0.88)
     assert all(least <= one <= most for one in found.epochs)
     assert len(found.fractions) == max(found.epochs) - least + 1
     assert found.fractions == sorted(set(found.fractions))

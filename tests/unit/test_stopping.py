@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from pytest_super.gate.fail_under import parse_gate
 from pytest_super.gate.must_solve import MustSolve
-from pytest_super.gate.stopping import are_settled
+from pytest_super.gate.verdict import are_settled
 from pytest_super.metrics import Metric
 from pytest_super.metrics.registry import BUILT_IN
 from pytest_super.store.results import TrialResult, epoch_name

@@ -188,21 +188,21 @@ def test_no_module_imports_private_names_of_pytest() -> None:
 # How large the project may be, see "Style" in CONTRIBUTING.md. By folder of the package, "." for modules in
 # none: the lines of code, without blanks, comments, docstrings and imports, and all lines.
 BUDGET = {
-    ".": (965, 1585),
+    ".": (978, 1609),
     "agents": (1424, 2437),
     "authoring": (4460, 7176),
     "commands": (1051, 1725),
     "functions": (1237, 1999),
-    "gate": (1624, 2852),
+    "gate": (1463, 2582),
     "grading": (592, 997),
     "integrity": (307, 558),
-    "kernel": (5676, 9601),
-    "metrics": (1527, 2714),
+    "kernel": (5676, 9602),
+    "metrics": (1542, 2757),
     "model": (3830, 6312),
     "platform": (310, 535),
     "programs": (1171, 1867),
-    "report": (2475, 4043),
-    "session": (2697, 4750),
+    "report": (2565, 4173),
+    "session": (2697, 4747),
     "snapshots": (269, 507),
     "sources": (502, 849),
     "store": (1008, 1816),
@@ -210,7 +210,7 @@ BUDGET = {
     "trial": (1202, 2015),
 }
 # What the table may add up to, the lines of tests, and the words of README.md and docs.
-MOST = {"code": 33_872, "lines": 56_862, "tests": 45_764, "words": 38_710}
+MOST = {"code": 33_829, "lines": 56_787, "tests": 45_756, "words": 38_693}
 
 
 def code_lines(text: str, nodes: list[ast.AST]) -> int:

@@ -12,9 +12,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_super.gate.figures import mean_with_errors
 from pytest_super.metrics import Metric
 from pytest_super.metrics.accuracy import ACCURACY
+from pytest_super.metrics.means import mean_with_errors
 from pytest_super.metrics.registry import BUILT_IN
 from pytest_super.report.failure_line import describe
 from pytest_super.report.summary import Agreement, Group, agreements, columns, rows

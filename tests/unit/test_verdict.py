@@ -12,9 +12,9 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from pytest_super.gate.baseline import BaselineGate
-from pytest_super.gate.comparison.side import Side, side_of
 from pytest_super.gate.fail_under import parse_gate
 from pytest_super.gate.must_solve import MustSolve
+from pytest_super.gate.side import Side, side_of
 from pytest_super.gate.verdict import RunGates
 from pytest_super.metrics.registry import BUILT_IN
 from pytest_super.option_types import Epochs

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pytest_super.gate.figures import mean, mean_over_tasks
+from pytest_super.metrics.means import mean, mean_over_tasks
 from pytest_super.metrics.registry import installed_metrics
 from pytest_super.metrics.submitted import SUBMITTED
 from pytest_super.report.table import table_lines

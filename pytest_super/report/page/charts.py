@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from math import ceil, floor, log10
 
-from pytest_super.gate.statistics.errors import ROUNDING
+from pytest_super.gate.errors import ROUNDING
 from pytest_super.report.page.figures import Level
 from pytest_super.report.page.stored import GOING_ON, ShownTrial
 from pytest_super.words import shortened

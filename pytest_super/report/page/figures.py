@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from importlib.util import find_spec
 from statistics import fmean
 
-from pytest_super.gate.figures import mean_over_tasks
+from pytest_super.metrics.means import mean_over_tasks
 from pytest_super.metrics.metric import Metric
 from pytest_super.metrics.registry import installed_metrics
 from pytest_super.report.summary import ALL, Group, columns, metric_names, rows

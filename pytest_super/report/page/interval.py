@@ -7,7 +7,7 @@ from math import fsum
 
 from scipy.special import betaincinv, stdtrit
 
-from pytest_super.gate.statistics.variance import LEVEL, PRIOR_FREEDOM
+from pytest_super.gate.samples import LEVEL, PRIOR_FREEDOM
 
 
 @dataclass(frozen=True, kw_only=True)

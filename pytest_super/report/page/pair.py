@@ -8,14 +8,14 @@ from statistics import fmean
 from typing import TYPE_CHECKING
 
 from pytest_super.errors import SuperError
-from pytest_super.gate.comparison.side import Side
-from pytest_super.gate.statistics import require_scipy
+from pytest_super.gate import require_scipy
+from pytest_super.gate.side import Side
 from pytest_super.report.page.stored import GOING_ON, ShownRun
 from pytest_super.store.json_lines import UNREADABLE, damage
 from pytest_super.words import words_of
 
 if TYPE_CHECKING:
-    from pytest_super.gate.comparison.comparison import Comparison
+    from pytest_super.gate.comparison import Comparison
 
 # As `pytest-super compare` has it by default.
 MARGIN = 0.10
@@ -60,14 +60,14 @@ def pair_of(baseline: ShownRun, candidate: ShownRun) -> Pair:
     tasks = tasks_of(baseline, candidate)
     try:
         require_scipy()
-        from pytest_super.gate.comparison.comparison import compare
+        from pytest_super.gate.comparison import compare
 
         compared = compare(side_of_shown(baseline), side_of_shown(candidate), MARGIN)
     except SuperError as error:
         return Pair(tasks=tasks, trouble=words_of(error))
     # They need scipy, which pages of one run do without.
-    from pytest_super.gate.wording import compared_lines
     from pytest_super.report.comparison import HEADS, row_of
+    from pytest_super.report.comparison_notes import compared_lines
 
     return Pair(
         tasks=list(flipped(tasks, compared)),
@@ -80,7 +80,7 @@ def pair_of(baseline: ShownRun, candidate: ShownRun) -> Pair:
 
 def side_of_shown(run: ShownRun) -> Side:
     """Raises SuperError if a result has figures that no trial has."""
-    from pytest_super.gate.comparison.side import side_of
+    from pytest_super.gate.side import side_of
 
     try:
         return side_of(run.name, {}, run.ended)

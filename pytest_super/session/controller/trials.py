@@ -9,8 +9,7 @@ from statistics import fmean
 from typing import TYPE_CHECKING, Any
 
 from pytest_super.errors import InfrastructureError
-from pytest_super.gate.stopping import whole_epochs
-from pytest_super.gate.verdict import RunGates
+from pytest_super.gate.verdict import RunGates, whole_epochs
 from pytest_super.session.trial.reported_outcome import CRASH_PHASE, REQUEUED, is_task, trial_of
 from pytest_super.store.results import TrialResult, task_and_epoch
 from pytest_super.store.run_folder import RunFolder

@@ -6,8 +6,8 @@ from typing import Any
 
 from pytest_super.errors import SuperError
 from pytest_super.gate import Selected
-from pytest_super.gate.comparison.baseline import read_side
-from pytest_super.gate.comparison.side import Side, why_different
+from pytest_super.gate.baseline_file import read_side
+from pytest_super.gate.side import Side, why_different
 from pytest_super.session.run import Run
 from pytest_super.session.start.trial_digests import expected_of, once_in_a_run
 from pytest_super.session.trial.item import TaskItem

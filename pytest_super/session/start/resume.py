@@ -19,7 +19,6 @@ from typing import Any, NamedTuple
 import pytest
 
 from pytest_super.agents.identity import is_in_image
-from pytest_super.gate.wording import command_with
 from pytest_super.session.private_pytest import fixture_definitions, is_own
 from pytest_super.session.run import RUN, Run
 from pytest_super.session.start.trial_digests import Expected, expected_of, once_in_a_run
@@ -30,7 +29,7 @@ from pytest_super.store.results import TrialResult, folder_name, read_result
 from pytest_super.store.run_folder import last_results, take_trial
 from pytest_super.store.stored_runs import scored_again
 from pytest_super.tasks.task import Task
-from pytest_super.words import counted
+from pytest_super.words import command_with, counted
 
 RESUMED_RUN: pytest.StashKey[ResumedRun] = pytest.StashKey()
 NOTE = "resumed.json"

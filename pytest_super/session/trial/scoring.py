@@ -9,13 +9,12 @@ import pytest
 
 from pytest_super.agents.identity import is_in_image
 from pytest_super.errors import SuperError
-from pytest_super.gate import Gate
-from pytest_super.gate.comparison.baseline import read_side
-from pytest_super.gate.comparison.earlier import EarlierRuns, earlier_runs
-from pytest_super.gate.comparison.side import Side
+from pytest_super.gate import Gate, require_scipy
+from pytest_super.gate.baseline_file import read_side
+from pytest_super.gate.earlier import EarlierRuns, earlier_runs
 from pytest_super.gate.fail_under import parse_gate
 from pytest_super.gate.must_solve import read_must_solve
-from pytest_super.gate.statistics import require_scipy
+from pytest_super.gate.side import Side
 from pytest_super.gate.verdict import RunGates
 from pytest_super.metrics import Metric
 from pytest_super.metrics.registry import REFERENCE, checked, installed_metrics
@@ -88,7 +87,7 @@ def baseline_gate(config: pytest.Config, run: Run) -> BaselineGate | None:
         side = read_side(settings.baseline)
     # Not at the top: a run without a baseline needs no scipy.
     from pytest_super.gate.baseline import BaselineGate
-    from pytest_super.gate.comparison.never_solved import is_audited
+    from pytest_super.gate.never_solved import is_audited
 
     return BaselineGate(
         side=side,

@@ -9,22 +9,22 @@ from functools import cached_property, partial
 from statistics import fmean
 
 from pytest_super.errors import SuperError
-from pytest_super.gate.comparison.never_solved import with_stand_ins
-from pytest_super.gate.comparison.side import Side, TaskTrials, only_errors, why_left_out
-from pytest_super.gate.statistics.decision import (
+from pytest_super.gate.difference import (
     CANNOT_TELL,
     PASS,
     Confidence,
+    Difference,
     Verdict,
     by_look,
+    difference,
     overall,
     risk_of,
     verdicts,
 )
-from pytest_super.gate.statistics.difference import Difference, difference
-from pytest_super.gate.statistics.planning import epochs_to_detect
-from pytest_super.gate.statistics.samples import Pair
-from pytest_super.gate.statistics.variance import standard_error
+from pytest_super.gate.never_solved import with_stand_ins
+from pytest_super.gate.planning import epochs_to_detect, standard_error
+from pytest_super.gate.samples import Pair, Sample, sample_of
+from pytest_super.gate.side import Side, TaskTrials, only_errors, why_left_out
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -85,16 +85,20 @@ class SetComparison:
         if self.verdict != CANNOT_TELL or self.hidden is not None or self.difference.is_small:
             return None
         # By the noise of the baseline alone, as before a run.
-        values = [one.baseline.values for one in self.tasks]
-        weights = [one.baseline.weight for one in self.tasks]
-        needed = epochs_to_detect(values, weights, margin=self.margin) or 0
+        needed = epochs_to_detect(self.baseline, self.margin) or 0
         return max(needed - max(len(one.candidate.values) for one in self.tasks), 0)
+
+    @property
+    def baseline(self) -> Sample:
+        """The baseline's trials."""
+        return sample_of(
+            [task.baseline.values for task in self.tasks], [task.candidate.weight for task in self.tasks]
+        )
 
     @property
     def baseline_error(self) -> float:
         """The standard error of the baseline's mean, which all comparisons with it share."""
-        sides = [task.baseline for task in self.tasks]
-        return standard_error([one.values for one in sides], [task.candidate.weight for task in self.tasks])
+        return standard_error(self.baseline)
 
     @property
     def ran(self) -> list[ComparedTask]:
@@ -211,23 +215,17 @@ def by_set(baseline: Side, candidate: Side, ids: Iterable[str]) -> dict[str, lis
     """Map the baseline's sets to the tasks with these ids."""
     # A trial that was an error, also one of a task that is left out for it, is not the baseline's.
     is_coupled = candidate.answers == baseline.run and not candidate.errors
-    sets: dict[str, list[ComparedTask]] = {
-        name: [] for name in sorted({baseline.tasks[id].set for id in ids})
-    }
+    sets: dict[str, list[ComparedTask]] = {}
     for id in ids:
         old, new = baseline.tasks[id], candidate.tasks[id]
         is_run, is_same = id not in candidate.not_run, is_coupled and is_replay(old, new)
         task = ComparedTask(id=id, baseline=old, candidate=new, is_run=is_run, is_same=is_same)
-        sets[old.set].append(task)
-    return sets
-
-
-def pairs_of(tasks: Iterable[ComparedTask]) -> list[Pair]:
-    return [one.pair for one in tasks]
+        sets.setdefault(old.set, []).append(task)
+    return dict(sorted(sets.items()))
 
 
 def differences_of(sets: Mapping[str, Iterable[ComparedTask]]) -> dict[str, Difference]:
-    return {name: difference(pairs_of(tasks)) for name, tasks in sets.items()}
+    return {name: difference([one.pair for one in tasks]) for name, tasks in sets.items()}
 
 
 def is_replay(old: TaskTrials, new: TaskTrials) -> bool:

@@ -1,4 +1,4 @@
-"""The difference between two runs on the same tasks, and its bounds.
+"""The difference between two runs on the same tasks, its bounds, and what these say about a margin.
 
 The tasks are fixed, so the noise is that between trials of one task (Miller 2024, arXiv 2411.00640), unless
 trials of one run, or of one repository in an epoch, share their luck: then the noise is larger, and shows
@@ -7,16 +7,25 @@ bounds are right.
 """
 
 from collections import Counter, defaultdict
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
-from math import comb, fsum, inf
+from math import comb, fsum, inf, sqrt
+from typing import Final, Literal, TypeAlias
 
 import numpy
+from scipy.special import stdtr
 
-from pytest_super.gate.statistics.errors import ROUNDING
-from pytest_super.gate.statistics.samples import Numbers, Pair, Sample, dot, samples_of, shares_of
-from pytest_super.gate.statistics.variance import LEVEL, Variance, quantile_of, variance_of
+from pytest_super.gate.errors import ROUNDING
+from pytest_super.gate.samples import LEVEL, Pair, Sample, Variance, dot, quantile_of, samples_of, variance_of
+
+Verdict: TypeAlias = Literal["pass", "regressed", "cannot tell"]
+PASS: Final = "pass"
+REGRESSED: Final = "regressed"
+CANNOT_TELL: Final = "cannot tell"
+
+Confidence: TypeAlias = "Callable[[str, int], float]"
+"""How sure each one-sided bound of a set must be, if so many sets share the error."""
 
 # With fewer tasks than these (weights counted) and fewer epochs than these in a run, bounds decide nothing:
 # one noisy task would be called worse, or no worse, by chance in 7 % of runs.
@@ -104,24 +113,26 @@ class Difference:
 
 def difference(pairs: Sequence[Pair]) -> Difference:
     """Estimate the difference from at least one pair."""
-    found = difference_of(*samples_of(pairs), shares_of([pair.weight for pair in pairs]))
+    found = difference_of(*samples_of(pairs))
     return replace(found, exact=chance_of_drop(pairs)) if found.has_few else found
 
 
-def difference_of(baseline: Sample, candidate: Sample, shares: Numbers) -> Difference:
+def difference_of(baseline: Sample, candidate: Sample) -> Difference:
     """Estimate the difference from at least one task."""
+    shares = baseline.shares
     return Difference(
         value=dot(candidate.means - baseline.means, shares),
-        variance=variance_of(baseline, candidate, shares),
-        loss=loss_of(baseline, candidate, shares),
-        gain=loss_of(candidate, baseline, shares),
+        variance=variance_of(baseline, candidate),
+        loss=loss_of(baseline, candidate),
+        gain=loss_of(candidate, baseline),
         tasks=float(1 / (shares**2).sum()),
         epochs=float(min(baseline.counts.max(), candidate.counts.max())),
         unseen=dot(candidate.means * (1 - candidate.is_run), shares),
     )
 
 
-def loss_of(better: Sample, worse: Sample, shares: Numbers) -> Loss:
+def loss_of(better: Sample, worse: Sample) -> Loss:
+    shares = better.shares
     return Loss(mean=dot(better.means, shares), noise=dot(better.squares, shares**2 / worse.counts))
 
 
@@ -163,3 +174,77 @@ def differences_of(pair: Pair, share: float) -> dict[float, float]:
             difference = so_far / size - (total - so_far) / (number - size)
             chances[share * difference] = count / comb(number, size)
     return chances
+
+
+def by_look(number: int) -> Confidence:
+    """The confidence of a look at the same subject with all trials until then; `number` begins at 1.
+
+    An unchanged agent that is looked at until it has regressed, and a worse one that is looked at until it
+    passes, are decided wrongly as rarely as by one look: `benchmarks/pull_requests.py` simulates both.
+    """
+    return lambda _set, sets: 1 - risk_of(number) / sets
+
+
+def risk_of(look: int) -> float:
+    """How likely a look is wrong at most, for each of its bounds."""
+    return (1 - LEVEL) / look**2
+
+
+def verdicts(
+    found: Mapping[str, Difference], margin: float, confidence: Confidence, sides: int = 1
+) -> dict[str, Verdict]:
+    """Map sets to their verdicts. So many `sides` share the error of a false alarm (Bonferroni)."""
+    levels = holm_levels(found, lambda name, sets: confidence(name, sets * sides))
+    return {
+        name: verdict(one, margin, pass_level=confidence(name, 1), level=levels[name])
+        for name, one in found.items()
+    }
+
+
+def holm_levels(found: Mapping[str, Difference], confidence: Confidence) -> dict[str, float]:
+    """The confidence at which each set has regressed: several sets give no more false alarms than one.
+
+    Holm 1979, Scandinavian Journal of Statistics 6, 65-70: after one that is not worse at its level, none is.
+    """
+    levels: dict[str, float] = {}
+    ends = False
+
+    def share_of_error(name: str) -> float:
+        """The p-value of a set in the units of the error that it may have, which differs where looks do."""
+        error = 1 - confidence(name, len(found))
+        return chance_of_no_drop(found[name]) / error if error else inf
+
+    for place, name in enumerate(sorted(found, key=share_of_error)):
+        level = confidence(name, len(found) - place)
+        ends = ends or not is_worse(found[name], level)
+        levels[name] = 1.0 if ends else level
+    return levels
+
+
+def overall(verdicts: Sequence[Verdict]) -> Verdict:
+    if REGRESSED in verdicts:
+        return REGRESSED
+    return PASS if all(one == PASS for one in verdicts) else CANNOT_TELL
+
+
+def verdict(found: Difference, margin: float, *, pass_level: float = LEVEL, level: float = LEVEL) -> Verdict:
+    """`pass` if a drop of `margin` or more can be excluded, else `regressed` if there is a drop for sure.
+
+    `pass_level` and `level` are the confidences at which the one and the other is sure.
+    """
+    if not found.is_small and found.bounds(pass_level)[0] > -margin:
+        return PASS
+    return REGRESSED if is_worse(found, level) else CANNOT_TELL
+
+
+def is_worse(found: Difference, level: float) -> bool:
+    """Whether there is a drop, at this confidence."""
+    if found.is_small:
+        return found.exact <= 1 - level
+    return bool(found.bounds(level)[1] < 0)
+
+
+def chance_of_no_drop(found: Difference) -> float:
+    """The p-value of the difference, one-sided: how likely one as low is if nothing became worse."""
+    by_bounds = float(stdtr(found.variance.freedom, found.value / sqrt(found.variance.value)))
+    return found.exact if found.is_small else min(by_bounds, found.exact)

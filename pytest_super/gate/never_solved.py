@@ -11,7 +11,7 @@ from math import fsum
 from typing import Any
 
 from pytest_super.digests import digest
-from pytest_super.gate.comparison.side import Side, TaskTrials, why_different
+from pytest_super.gate.side import Side, TaskTrials, why_different
 
 # One of so many agents is tried on all tasks.
 AUDITED = 10

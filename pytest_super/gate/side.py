@@ -9,7 +9,7 @@ from statistics import fmean
 from typing import Any, Protocol
 
 from pytest_super.errors import SuperError
-from pytest_super.gate.statistics.errors import decide_nothing
+from pytest_super.gate.errors import decide_nothing
 from pytest_super.metrics.leaves import is_number
 from pytest_super.store.json_lines import UNREADABLE, damage, read_json
 from pytest_super.store.results import TrialResult

@@ -4,21 +4,15 @@ Each look spends a part of the error, which Lan and DeMets (1983, doi 10.1093/bi
 bounds of O'Brien and Fleming: very little early, nearly all at the last one.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from functools import cache
 from math import sqrt
-from typing import TYPE_CHECKING
 
 import numpy
 from scipy.optimize import brentq
 from scipy.special import ndtr, ndtri
 
-from pytest_super.gate.statistics.variance import LEVEL
-
-if TYPE_CHECKING:
-    from pytest_super.gate.statistics.samples import Numbers
+from pytest_super.gate.samples import LEVEL, Numbers
 
 # Beyond so many standard deviations there is nothing.
 FARTHEST = 8.5

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from pytest_super.digests import digest
-from pytest_super.gate.statistics.errors import decide_nothing
+from pytest_super.gate.errors import decide_nothing
 from pytest_super.store.checked import checked_result
 from pytest_super.store.json_lines import UNREADABLE, read_json
 from pytest_super.store.results import TrialResult

@@ -10,7 +10,7 @@ from typing import Any
 
 from pytest_super.digests import digest
 from pytest_super.errors import SuperError
-from pytest_super.gate.comparison.side import Side, TaskTrials, date_of, side_of_run, summed, why_different
+from pytest_super.gate.side import Side, TaskTrials, date_of, side_of_run, summed, why_different
 from pytest_super.store.atomic_write import write_atomically
 from pytest_super.store.json_lines import UNREADABLE, damage, disk_errors, read_json
 
@@ -149,11 +149,12 @@ def joined(
 def why_renew(side: Side, margin: float, today: date) -> Iterator[str]:
     """The reasons to renew the baseline, each with what to do."""
     # Not at the top: a worker reads the file without scipy.
-    from pytest_super.gate.statistics.variance import standard_error
+    from pytest_super.gate.planning import standard_error
+    from pytest_super.gate.samples import sample_of
 
     for name in sorted({task.set for task in side.tasks.values()}):
         own = [task for task in side.tasks.values() if task.set == name]
-        error = standard_error([task.values for task in own], [task.weight for task in own])
+        error = standard_error(sample_of([task.values for task in own], [task.weight for task in own]))
         if error > MOST_OF_MARGIN * margin:
             yield (
                 f"{name}: the standard error of {side.name} is {100 * error:.1f} points, more than "
