@@ -41,8 +41,8 @@ def arguments(text: str) -> tuple[str, ...]:
     return tuple(shlex.split(text))
 
 
-# What `adaptive` stands for. From two trials of a task on, their noise can be seen.
-LEAST_EPOCHS, MOST_EPOCHS = 2, 10
+# What `adaptive` stands for.
+LEAST_EPOCHS, MOST_EPOCHS = 1, 10
 PASS_CHANCE = 0.88
 
 
@@ -68,9 +68,9 @@ def epochs(text: str) -> Epochs:
     try:
         found = Epochs(positive(least), positive(most) if dash else positive(least))
     except ValueError:
-        raise ValueError("must be a whole number of at least 1, adaptive, or a range such as 2-10") from None
-    if dash and not LEAST_EPOCHS <= found.least < found.most:
-        raise ValueError("must be a range of whole numbers from 2 on, such as 2-10")
+        raise ValueError("must be a whole number of at least 1, adaptive, or a range such as 1-10") from None
+    if dash and found.least >= found.most:
+        raise ValueError("must be a range that rises, such as 1-10")
     return found
 
 

@@ -67,7 +67,7 @@ GROUPS = {
         Option("category=NAME", "Only tasks of exactly this category.", is_list=True),
         Option(
             "epochs=N",
-            "Run every task this many times. With a range such as 2-10 (adaptive: the same) only until "
+            "Run every task this many times. With a range such as 1-10 (adaptive: the same) only until "
             "the gates are decided, and at most as many as the baseline's noise requires.",
             default=option_types.Epochs(1, 1),
             parse=option_types.epochs,

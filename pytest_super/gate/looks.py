@@ -1,19 +1,21 @@
 """How sure each of several looks at a growing comparison must be, so that all of them together are.
 
-Each look spends a part of the error, which Lan and DeMets (1983, doi 10.1093/biomet/70.3.659) derive from the
-bounds of O'Brien and Fleming: very little early, nearly all at the last one.
+Each look spends a part of the error (Lan and DeMets 1983, doi 10.1093/biomet/70.3.659): little early, most at
+the last one, by a power of the information (Kim and DeMets 1987, Biometrika 74, 149-154).
 """
 
 from collections.abc import Sequence
 from functools import cache
-from math import sqrt
+from math import pow, sqrt
 
 import numpy
 from scipy.optimize import brentq
-from scipy.special import ndtr, ndtri
+from scipy.special import ndtr
 
 from pytest_super.gate.samples import LEVEL, Numbers
 
+# The smaller, the more is spent early, which saves epochs and finds slightly fewer drops.
+EXPONENT = 2.5
 # Beyond so many standard deviations there is nothing.
 FARTHEST = 8.5
 # Points at which a density is known, for Gauss's quadrature.
@@ -53,17 +55,12 @@ def confidences_of(fractions: tuple[float, ...], level: float) -> list[float]:
     weights: Numbers = numpy.ones(1)
     last, spent = 0.0, 0.0
     for fraction in fractions:
-        error = spending(fraction, 1 - level)
+        error = (1 - level) * pow(fraction, EXPONENT)
         bound = bound_of(error - spent, places, weights, sqrt(fraction - last))
         found.append(float(ndtr(bound / sqrt(fraction))))
         places, weights = below(bound, places, weights, fraction, last)
         last, spent = fraction, error
     return found
-
-
-def spending(fraction: float, error: float) -> float:
-    """The error that is spent until this part of the information, one-sided."""
-    return float(2 * ndtr(-ndtri(1 - error / 2) / sqrt(fraction)))
 
 
 def bound_of(error: float, places: Numbers, weights: Numbers, step: float) -> float:

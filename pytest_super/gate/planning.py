@@ -76,7 +76,8 @@ def schedule(baseline: Sample, *, least: int, most: int, margin: float, pass_cha
     """
     noises = widening(baseline.shares) * noises_of(baseline)
     quantiles = sum(quantile_of(level, baseline.counts.sum()) for level in (LEVEL, pass_chance))
-    for top in range(least, most + 1):
+    # In a single epoch the noise of a task's trials cannot be seen.
+    for top in range(max(least, min(most, 2)), most + 1):
         epochs = allocation(noises, baseline.shares, least, top)
         is_enough = quantiles * sqrt(noise_of(baseline, epochs, noises)) <= margin
         if is_enough:

@@ -225,7 +225,7 @@ def test_an_unchanged_run_passes_where_there_are_enough_trials_and_else_nobody_c
     )
     assert list(comparison_lines(found))[-2:] == [
         "the baseline itself is uncertain by 5.0 points in expert (standard error, already counted)",
-        "to find out, run more epochs, which count together with these: --super-epochs=2-5",
+        "to find out, run more epochs, which count together with these: --super-epochs=1-5",
     ]
     assert compare(side("old", old), side("new", many([1, 0] * 4, tasks=11)), 0.2).verdict == "pass"
 
@@ -488,10 +488,10 @@ def test_runs_with_recorded_answers_are_told_to_run_again_with_more_epochs() -> 
     def advice(candidate: Side) -> str:
         return list(comparison_lines(compare(old, candidate, 0.2)))[-1]
 
-    assert advice(new).endswith("run more epochs, which count together with these: --super-epochs=2-5")
+    assert advice(new).endswith("run more epochs, which count together with these: --super-epochs=1-5")
     told = advice(replace(new, answers="another"))
     assert told == (
-        "to find out, run again with more epochs, which do not count together with these: --super-epochs=2-7"
+        "to find out, run again with more epochs, which do not count together with these: --super-epochs=1-7"
     )
 
 

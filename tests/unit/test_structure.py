@@ -193,7 +193,7 @@ BUDGET = {
     "authoring": (4460, 7176),
     "commands": (1051, 1725),
     "functions": (1237, 1999),
-    "gate": (1463, 2582),
+    "gate": (1462, 2580),
     "grading": (592, 997),
     "integrity": (307, 558),
     "kernel": (5676, 9602),
@@ -210,7 +210,7 @@ BUDGET = {
     "trial": (1202, 2015),
 }
 # What the table may add up to, the lines of tests, and the words of README.md and docs.
-MOST = {"code": 33_829, "lines": 56_787, "tests": 45_756, "words": 38_693}
+MOST = {"code": 33_828, "lines": 56_785, "tests": 45_756, "words": 38_689}
 
 
 def code_lines(text: str, nodes: list[ast.AST]) -> int:
