@@ -139,9 +139,7 @@ def test_a_pull_request_is_red_for_a_drop_and_not_for_an_agent_that_only_looks_w
 
 
 @pytest.mark.long
-def test_the_workflow_of_init_is_red_for_an_agent_that_is_worse_than_on_the_main_branch(
-    github: GitHub, tmp_path: Path
-) -> None:
+def test_the_workflow_of_init_is_red_for_an_agent_worse_than_on_main(github: GitHub, tmp_path: Path) -> None:
     github.repository = tmp_path / "new"
     folder = github.repository / "my project"
     (github.repository / ".git").mkdir(parents=True)

@@ -71,7 +71,7 @@ def recorded(pytester: pytest.Pytester, openai_server: OpenAIServer, name: str) 
 
 @pytest.mark.long
 @BY_NAME
-def test_a_program_asks_the_same_again_and_changed_instructions_show_at_the_first_call(
+def test_a_program_asks_the_same_again_and_a_change_shows_at_the_first_call(
     recorded: RecordedProject, name: str, tmp_path: Path
 ) -> None:
     recorded.record()

@@ -113,7 +113,7 @@ until python3 /tests/served.py > /tmp/served; do sleep 0.1; done
 
 
 @pytest.mark.long
-def test_a_task_begins_in_the_folder_of_its_image_and_its_solution_can_leave_a_server(
+def test_a_task_begins_in_its_images_folder_and_its_solution_can_leave_a_server(
     pytester: pytest.Pytester, project: Path, image: str, engine: APIClient
 ) -> None:
     base = "pytest-super-harbor:own-folder"

@@ -11,7 +11,7 @@ import pytest
 from pytest_super.store.answers import FILE, read_answers
 from tests.conftest import TaskFolder
 from tests.conftest import read_lines as read_lines
-from tests.integration.stored_runs import Bench
+from tests.integration.stored_runs import Stored
 
 # One worker reports to its controller as several do.
 WITH_AND_WITHOUT_XDIST = pytest.mark.parametrize("workers", [(), ("-n1",)], ids=["", "n1"])
@@ -146,12 +146,12 @@ def project(pytester: pytest.Pytester) -> Project:
 
 
 @pytest.fixture(scope="session")
-def paid(tmp_path_factory: pytest.TempPathFactory) -> Bench:
+def paid(tmp_path_factory: pytest.TempPathFactory) -> Stored:
     """A project with a stored run. Tests copy it."""
     # Not at the top, because it imports scipy.
-    from tests.integration.stored_runs import Bench
+    from tests.integration.stored_runs import Stored
 
-    return Bench.make(tmp_path_factory.mktemp("paid"))
+    return Stored.make(tmp_path_factory.mktemp("paid"))
 
 
 @pytest.fixture

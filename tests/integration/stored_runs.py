@@ -38,7 +38,7 @@ def pytest_super_trial_finished(result):
 """
 
 
-class Bench(TaskFolder):
+class Stored(TaskFolder):
     """A project with one run in which the answer of the task `wrong` was wrong."""
 
     def __init__(self, path: Path) -> None:
@@ -61,7 +61,7 @@ class Bench(TaskFolder):
         )
 
     @classmethod
-    def make(cls, path: Path) -> Bench:
+    def make(cls, path: Path) -> Stored:
         bench = cls(path)
         (path / "pytest.ini").write_text("[pytest]\nsuper_sandbox = local\npythonpath = .\n")
         (path / "mine.py").write_text(AGENT)
@@ -73,9 +73,9 @@ class Bench(TaskFolder):
         assert ran == "broken right wrong"
         return bench
 
-    def copy(self, path: Path) -> Bench:
+    def copy(self, path: Path) -> Stored:
         shutil.copytree(self.path, path, symlinks=True)
-        return Bench(path)
+        return Stored(path)
 
     @property
     def latest(self) -> Path:

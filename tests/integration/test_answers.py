@@ -97,7 +97,7 @@ def test_a_run_with_recorded_answers_needs_no_key_and_no_provider(
     assert KEY not in files[0].read_text()
 
 
-def test_the_first_request_that_is_not_recorded_ends_its_trial_and_shows_what_differs(
+def test_the_first_request_that_is_not_recorded_ends_its_trial_and_is_shown(
     talking: TalkingProject, openai_environment: OpenAIServer
 ) -> None:
     talking.add_talk("a", "new one", "two", "three")

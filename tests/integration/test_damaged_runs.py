@@ -20,7 +20,7 @@ from pytest_super.report.stored_runs import row_of, run_lines
 from pytest_super.session.start.resume import valid_results
 from pytest_super.store.json_lines import UNREADABLE
 from pytest_super.store.run_folder import RunFolder
-from tests.integration.stored_runs import Bench, contents, folder_of, rows
+from tests.integration.stored_runs import Stored, contents, folder_of, rows
 from tests.stored import a_result, a_run, add_trial
 
 FILES = (
@@ -34,7 +34,7 @@ CALL = {"trial": "hang/1.0", "prompt_tokens": 7, "completion_tokens": 3, "cost_u
 
 
 @pytest.fixture(scope="module")
-def bench(paid: Bench, tmp_path_factory: pytest.TempPathFactory) -> Bench:
+def bench(paid: Stored, tmp_path_factory: pytest.TempPathFactory) -> Stored:
     """Its run has two epochs of `wrong`, whose answer was mended, and calls of a trial that did not end."""
     made = paid.copy(tmp_path_factory.mktemp("damaged") / "project")
     made.add("wrong")
@@ -73,7 +73,7 @@ def told(done: CompletedProcess[str]) -> str:
 @pytest.mark.long
 @given(part=st.floats(0, 1))
 @pytest.mark.parametrize("name", FILES)
-def test_every_reader_takes_what_is_whole_once(bench: Bench, name: str, part: float) -> None:
+def test_every_reader_takes_what_is_whole_once(bench: Stored, name: str, part: float) -> None:
     run = bench.latest
     valid = {one.name: one for one in valid_results(run)}
     side = side_of_run(run)
@@ -96,7 +96,7 @@ def test_every_reader_takes_what_is_whole_once(bench: Bench, name: str, part: fl
 @pytest.mark.long
 @given(part=st.floats(0, 1))
 @pytest.mark.parametrize("name", FILES)
-def test_every_command_works_or_says_in_one_line_why_not(bench: Bench, name: str, part: float) -> None:
+def test_every_command_works_or_says_in_one_line_why_not(bench: Stored, name: str, part: float) -> None:
     run = bench.latest
     whole = contents(run)
     with Cut(run / name, part):
@@ -123,7 +123,7 @@ def lines_of(run: Path) -> Iterator[dict[str, Any]]:
 
 
 @given(part=st.floats(0, 1))
-def test_calls_that_are_cut_are_not_counted(bench: Bench, tmp_path_factory: Any, part: float) -> None:
+def test_calls_that_are_cut_are_not_counted(bench: Stored, tmp_path_factory: Any, part: float) -> None:
     folder = tmp_path_factory.mktemp("run")
     started = {"id": "hang", "set": "expert", "category": None, "epoch": 1, "rerun": 0, "agent": "a"}
     (folder / "trials/hang/1.0").mkdir(parents=True)
@@ -143,7 +143,7 @@ OF_THE_PAGE = ("results.jsonl", "run.json", "verdict.json")
 
 
 @pytest.mark.parametrize("name", ["results.jsonl", "trials/wrong/1.0/result.json", "verdict.json"])
-def test_no_command_waits_for_a_pipe_in_place_of_a_file(bench: Bench, tmp_path: Path, name: str) -> None:
+def test_no_command_waits_for_a_pipe_in_place_of_a_file(bench: Stored, tmp_path: Path, name: str) -> None:
     project = bench.copy(tmp_path / "project")
     run = project.latest
     (run / name).unlink(missing_ok=True)

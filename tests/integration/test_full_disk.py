@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.integration.stored_runs import Bench, contents
+from tests.integration.stored_runs import Stored, contents
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="only root can mount a small file system")
 
@@ -17,7 +17,7 @@ FULL = "No space left on device"
 
 
 @pytest.fixture(params=[0, 6], ids=["full", "six_pages"])
-def bench(request: pytest.FixtureRequest, paid: Bench, tmp_path: Path) -> Iterator[Bench]:
+def bench(request: pytest.FixtureRequest, paid: Stored, tmp_path: Path) -> Iterator[Stored]:
     """Its stored run and its baseline are on a disk that has so many pages left. An answer was mended."""
     made = paid.copy(tmp_path / "project")
     folder = made.path / ".super"
@@ -43,11 +43,11 @@ def fill(path: Path, *, free: int) -> None:
         file.truncate(max(0, file.tell() - 4096 * free))
 
 
-def stored(bench: Bench) -> dict[str, str]:
+def stored(bench: Stored) -> dict[str, str]:
     return contents(bench.latest) | {"baseline": (bench.path / ".super/b.json").read_text()}
 
 
-def test_a_run_that_is_scored_again_leaves_nothing_behind(bench: Bench) -> None:
+def test_a_run_that_is_scored_again_leaves_nothing_behind(bench: Stored) -> None:
     before, names = stored(bench), sorted(os.listdir(bench.runs))
     done = bench.rescore()
     assert (done.returncode, len(done.stderr.splitlines())) == (1, 1), done.stderr
@@ -56,7 +56,7 @@ def test_a_run_that_is_scored_again_leaves_nothing_behind(bench: Bench) -> None:
     assert sorted(os.listdir(bench.runs)) == names
 
 
-def test_a_baseline_stays_as_it_was(bench: Bench) -> None:
+def test_a_baseline_stays_as_it_was(bench: Stored) -> None:
     fill(bench.path / ".super/more", free=0)
     before = stored(bench)
     done = bench.command("baseline", "update", str(bench.latest), "--file=.super/b.json")
@@ -65,7 +65,7 @@ def test_a_baseline_stays_as_it_was(bench: Bench) -> None:
     assert stored(bench) == before
 
 
-def test_a_resumed_run_ends_with_one_message(bench: Bench) -> None:
+def test_a_resumed_run_ends_with_one_message(bench: Stored) -> None:
     before, first = stored(bench), bench.latest
     done, _ = bench.pytest("--super-resume=latest")
     text = done.stdout + done.stderr

@@ -59,7 +59,7 @@ def reasons() -> dict[str, str]:
 
 
 @pytest.mark.slow
-def test_folders_become_tasks_that_validate_and_are_collected_and_a_second_run_asks_nothing(
+def test_folders_become_valid_tasks_and_a_second_run_asks_nothing(
     openai_server: OpenAIServer, capsys: pytest.CaptureFixture[str], pytester: pytest.Pytester
 ) -> None:
     named = make_repositories("a", "b", "c")

@@ -341,7 +341,7 @@ def test_no_program_outlives_its_run(
 ASKS_IN_VAIN = 'import os; from client import *; send(os.environ["OPENAI_BASE_URL"] + "/embeddings", b"{}")'
 
 
-def test_a_program_that_asks_for_a_model_in_a_run_without_one_stops_the_run_as_an_error(
+def test_a_program_that_asks_for_a_model_in_a_run_without_one_stops_the_run(
     project: HostProject,
 ) -> None:
     for id in ("a", "b"):

@@ -110,9 +110,7 @@ def test_what_is_wrong_with_metrics_and_gates_is_one_line_before_anything_runs(
 
 
 @pytest.mark.parametrize("name", ["landmarks", "category.cpu"])
-def test_a_gate_on_a_figure_that_no_selected_task_has_is_refused_before_anything_runs(
-    project: Project, name: str
-) -> None:
+def test_a_gate_on_a_figure_that_no_selected_task_has_is_refused_at_once(project: Project, name: str) -> None:
     project.add_task("right", category="data")
     project.add_task("other", landmarks=["x"], category="cpu")
     told = "choose from accuracy, submitted, suspect, cost_per_task, tokens_per_task, category.data"
@@ -176,7 +174,7 @@ def install(folder: Path) -> None:
     (facts / "entry_points.txt").write_text("[pytest_super.metrics]\nsteps_taken = lengths:STEPS\n")
 
 
-def test_a_metric_of_a_package_is_shown_stored_and_gated_and_rescore_knows_it_or_one_line_says_why_not(
+def test_a_metric_of_a_package_is_shown_stored_gated_and_rescored(
     project: Project, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     install(project.path)

@@ -228,7 +228,7 @@ def test_nothing_is_left_of_a_run_that_was_killed(asking: Project) -> None:
     until(lambda: not gateways(asking))
 
 
-def test_a_scripted_model_answers_without_a_key_and_what_it_refuses_is_an_error_of_its_trial_alone(
+def test_a_scripted_model_needs_no_key_and_what_it_refuses_ends_its_trial_alone(
     asking: Project, openai_server: OpenAIServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv("OPENAI_API_KEY")

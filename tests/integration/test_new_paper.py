@@ -162,7 +162,7 @@ def test_functions_of_a_script_that_a_command_names_are_not_proposed(folder: Pat
     assert [one["target"] for one in written(folder)["functions"]] == ["stats.py::total"]
 
 
-def test_the_last_value_of_a_name_is_proposed_only_if_all_of_it_is_a_number_and_no_duration(
+def test_the_last_value_of_a_name_is_proposed_if_it_is_a_number_and_no_duration(
     folder: Path,
 ) -> None:
     last = ["1,234.5", "0:01:02.5", "2024-01-02", "1.2.3", "[1,2]", "nan", "-inf"]
@@ -181,7 +181,7 @@ def test_the_last_value_of_a_name_is_proposed_only_if_all_of_it_is_a_number_and_
     assert found == {**numbers, **kept, "big": 1000, "inference y": 2}
 
 
-def test_a_file_is_overwritten_only_by_force_and_a_package_below_src_is_the_repositorys_own(
+def test_a_file_is_overwritten_only_by_force_and_src_is_the_repositorys_own(
     folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     package = folder / "project/src/stats_of"

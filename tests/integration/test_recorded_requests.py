@@ -127,7 +127,7 @@ def test_a_provider_of_messages_gets_all_that_claude_code_sends(project: ReplayP
 
 
 @pytest.mark.slow
-def test_a_provider_of_responses_and_one_of_chat_completions_get_all_that_programs_send(
+def test_providers_of_responses_and_completions_get_all_that_programs_send(
     project: ReplayProject,
 ) -> None:
     native = deque(answers_to("codex"))

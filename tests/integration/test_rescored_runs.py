@@ -6,15 +6,15 @@ from pathlib import Path
 
 import pytest
 
-from tests.integration.stored_runs import Bench, contents, folder_of, rows
+from tests.integration.stored_runs import Stored, contents, folder_of, rows
 
 
 @pytest.fixture
-def bench(paid: Bench, tmp_path: Path) -> Bench:
+def bench(paid: Stored, tmp_path: Path) -> Stored:
     return paid.copy(tmp_path / "project")
 
 
-def test_a_mended_answer_gives_a_new_run_and_leaves_the_paid_one(bench: Bench) -> None:
+def test_a_mended_answer_gives_a_new_run_and_leaves_the_paid_one(bench: Stored) -> None:
     before, old = contents(bench.latest), rows(bench.latest)
     bench.add("wrong")
     done = bench.rescore()
@@ -42,7 +42,7 @@ def test_a_mended_answer_gives_a_new_run_and_leaves_the_paid_one(bench: Bench) -
     assert "accuracy 1" in (new / found["wrong"]["folder"] / "trajectory.ipynb").read_text()
 
 
-def test_a_run_that_was_scored_again_is_resumed(bench: Bench) -> None:
+def test_a_run_that_was_scored_again_is_resumed(bench: Stored) -> None:
     paid = bench.latest.name
     bench.add("wrong")
     new = bench.rescored()
@@ -56,7 +56,7 @@ def test_a_run_that_was_scored_again_is_resumed(bench: Bench) -> None:
 
 @pytest.mark.slow
 def test_a_run_that_was_scored_again_is_compared_and_listed_and_a_baseline(
-    bench: Bench, monkeypatch: pytest.MonkeyPatch
+    bench: Stored, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # Infrastructure failures would decide.
     (bench.path / "broken.task.yaml").unlink()
@@ -86,7 +86,7 @@ def test_a_run_that_was_scored_again_is_compared_and_listed_and_a_baseline(
     )
 
 
-def test_a_stored_folder_leads_to_no_other_files(bench: Bench) -> None:
+def test_a_stored_folder_leads_to_no_other_files(bench: Stored) -> None:
     private = bench.path / "private"
     private.mkdir()
     (private / "key.txt").write_text("secret")
@@ -97,7 +97,7 @@ def test_a_stored_folder_leads_to_no_other_files(bench: Bench) -> None:
     assert not list(new.rglob("key.txt"))
 
 
-def test_a_task_with_other_conditions_is_named_and_left_out(bench: Bench) -> None:
+def test_a_task_with_other_conditions_is_named_and_left_out(bench: Stored) -> None:
     bench.add("wrong", query="And what is this?")
     done = bench.rescore()
     assert done.returncode == 1
@@ -106,7 +106,7 @@ def test_a_task_with_other_conditions_is_named_and_left_out(bench: Bench) -> Non
     assert done.stdout.splitlines()[-2].startswith("1 trial scored again, 0 changed, 1 error, 1 left out")
 
 
-def test_no_run_is_written_of_nothing(bench: Bench) -> None:
+def test_no_run_is_written_of_nothing(bench: Stored) -> None:
     for id in ("wrong", "right"):
         bench.add(id, query="And what is this?")
     before = contents(bench.runs)
@@ -118,13 +118,13 @@ def test_no_run_is_written_of_nothing(bench: Bench) -> None:
 
 
 @pytest.mark.parametrize("paths", [["trials"], ["", "trials/right"]])
-def test_a_new_run_is_made_of_one_run(bench: Bench, paths: list[str]) -> None:
+def test_a_new_run_is_made_of_one_run(bench: Stored, paths: list[str]) -> None:
     done = bench.command("rescore", *(f".super/runs/latest/{path}" for path in paths), "--write", "--tasks=.")
     assert (done.returncode, len(done.stderr.splitlines())) == (1, 1)
     assert "--write needs the folder of one run" in done.stderr
 
 
-def test_a_new_landmark_that_can_be_in_unstored_output_is_not_missed(bench: Bench) -> None:
+def test_a_new_landmark_that_can_be_in_unstored_output_is_not_missed(bench: Stored) -> None:
     bench.add("right", landmarks=["all done", "in the middle"])
     assert rows(bench.rescored())["right"]["metrics"]["landmarks"] == 0.5
     path = bench.latest / "trials/right/1.0/trajectory.jsonl"
@@ -136,7 +136,7 @@ def test_a_new_landmark_that_can_be_in_unstored_output_is_not_missed(bench: Benc
     assert row["solved"]
 
 
-def test_scores_of_a_killed_run_are_those_of_the_trials_that_had_ended(bench: Bench) -> None:
+def test_scores_of_a_killed_run_are_those_of_the_trials_that_had_ended(bench: Stored) -> None:
     first, *_ = (bench.latest / "results.jsonl").read_text().splitlines(keepends=True)
     (bench.latest / "results.jsonl").write_text(first + '{"id": "rig')
     bench.add("wrong")

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.integration.stored_runs import Bench, contents, rows
+from tests.integration.stored_runs import Stored, contents, rows
 
 # With a file `meet`, a trial ends only when the same trial of another run has begun.
 MEETS = """
@@ -27,7 +27,7 @@ class Agent:
 
 
 @pytest.fixture
-def bench(paid: Bench, tmp_path: Path) -> Bench:
+def bench(paid: Stored, tmp_path: Path) -> Stored:
     made = paid.copy(tmp_path / "project")
     (made.path / "conftest.py").unlink()
     (made.path / "broken.task.yaml").unlink()
@@ -36,7 +36,7 @@ def bench(paid: Bench, tmp_path: Path) -> Bench:
     return made
 
 
-def run_two(bench: Bench, *options: str) -> list[Path]:
+def run_two(bench: Stored, *options: str) -> list[Path]:
     """The folders of two runs that were under way at the same time."""
     (bench.path / "meet").touch()
     before = set(bench.runs.iterdir())
@@ -55,7 +55,7 @@ def run_two(bench: Bench, *options: str) -> list[Path]:
 
 
 @pytest.mark.slow
-def test_two_runs_have_each_their_own_results(bench: Bench) -> None:
+def test_two_runs_have_each_their_own_results(bench: Stored) -> None:
     both = run_two(bench, "-n1")
     assert len(both) == 2
     for run in both:
@@ -71,7 +71,7 @@ def lines(run: Path) -> list[str]:
 
 
 @pytest.mark.long
-def test_one_run_is_resumed_twice_at_once(bench: Bench) -> None:
+def test_one_run_is_resumed_twice_at_once(bench: Stored) -> None:
     bench.pytest()
     first = bench.latest
     before = contents(first)

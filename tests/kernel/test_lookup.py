@@ -58,7 +58,7 @@ def test_a_path_resolves_to_what_it_is_in_a_cell(kernel: Kernel, folder: str) ->
     assert kernel.files.resolve("/") == "/"
 
 
-def test_the_directory_and_changes_are_known_while_a_cell_runs_and_after_the_kernel_died(
+def test_directory_and_changes_are_known_during_a_cell_and_after_the_kernel_died(
     kernel: Kernel, folder: str
 ) -> None:
     assert kernel.files.changes(folder) == {}

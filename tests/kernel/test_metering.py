@@ -168,7 +168,7 @@ def test_what_ran_before_the_metering_is_free_also_when_it_has_ended(metered: Me
     assert metered.samples(2) < 1.5
 
 
-def test_everything_is_stopped_and_nothing_counts_when_compute_runs_out_while_the_agent_thinks() -> None:
+def test_all_is_stopped_when_compute_runs_out_while_the_agent_thinks() -> None:
     matcher = LandmarkMatcher(["epoch 1", "epoch 9"])
     with started(LocalSandbox()) as kernel:
         trial = Trial(

@@ -143,7 +143,7 @@ def test_run_that_was_first_seen_between_fork_and_exec_has_its_whole_time(kernel
     assert process.seconds >= 0.8
 
 
-def test_arguments_that_were_read_after_an_exec_are_not_taken_for_those_of_the_program_before_it() -> None:
+def test_arguments_read_after_an_exec_are_not_those_of_the_program_before_it() -> None:
     before = (b"1", b"1")
     assert Image(os.getpid(), before).layout == layout_of(processes.stat_of(os.getpid())) != before
 

@@ -20,7 +20,7 @@ from pytest_super.store.trajectory import Action, Step
 from pytest_super.testing import cell_result
 from tests.published.trajectories import expert_tasks, expert_trajectories
 from tests.unit.folder_kernel import FolderKernel
-from tests.unit.test_trial import Bench
+from tests.unit.test_trial import TrialBench
 
 Published = dict[tuple[str, str], PublishedTrajectory]
 
@@ -163,7 +163,7 @@ class IdleKernel(FolderKernel):
 def test_every_published_trajectory_is_replayed_to_its_end(published: Published, tmp_path: Path) -> None:
     for trajectory in expert_trajectories():
         steps = published[trajectory.agent, trajectory.task].steps
-        bench = Bench()
+        bench = TrialBench()
         bench.trial.kernel = IdleKernel(tmp_path)  # type: ignore[assignment]
         bench.run(ReplayAgent(steps).run)
         types = [step.action.type for step in steps if step.action.type != "exception"]

@@ -187,7 +187,7 @@ def test_costs_and_model_seconds_add_up_and_an_unknown_cost_is_none() -> None:
     assert facts == (21, 42, 0.5, 5.5)
 
 
-def test_the_time_of_recorded_answers_passes_once_for_those_that_were_asked_for_at_once() -> None:
+def test_the_time_of_recorded_answers_passes_once_for_those_asked_at_once() -> None:
     clock = Clock()
     spent = metered(clock, wall=1000)
     clock.pass_time(1)

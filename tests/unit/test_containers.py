@@ -117,7 +117,7 @@ class Engine:
         (Engine("Podman Engine", "1"), [DIES], "killed (exit code 137)"),
     ],
 )
-def test_only_an_engine_that_reports_each_memory_kill_shows_that_a_kill_came_from_its_host(
+def test_only_an_engine_that_reports_memory_kills_shows_one_of_its_host(
     engine: Any, events: list[tuple[str, int]], expected: str
 ) -> None:
     report = EndReport.__new__(EndReport)

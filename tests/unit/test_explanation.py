@@ -99,7 +99,7 @@ def test_a_damaged_answer_is_transient_and_one_that_cannot_be_read_is_unclear(
     status=st.integers(400, 599).filter(lambda status: status not in (401, 402)),
     otherwise=st.sampled_from([None, Failure.CONTEXT, Failure.FILTERED]),
 )
-def test_what_litellm_has_read_in_a_sentence_says_which_denial_it_is_and_never_stops_the_run(
+def test_a_sentence_that_litellm_has_read_names_the_denial_and_stops_no_run(
     status: int, otherwise: Failure | None
 ) -> None:
     request = httpx.Request("POST", "http://host/v1")

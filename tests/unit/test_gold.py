@@ -13,18 +13,18 @@ from pytest_super.kernel.client import Kernel
 from pytest_super.kernel.conformance.support import started
 from pytest_super.kernel.providers.local import LocalSandbox
 from pytest_super.tasks.solution import GoldCells
-from tests.unit.test_trial import Bench
+from tests.unit.test_trial import TrialBench
 
 
 def error_of(*cells: str, answer: int = -1) -> str:
-    bench = Bench()
+    bench = TrialBench()
     assert bench.run(GoldAgent(GoldCells(list(cells), answer % len(cells))).run) == "agent_error"
     assert bench.trial.error is not None
     return bench.trial.error.strip().splitlines()[-1].partition("SuperError: ")[2]
 
 
 def test_a_cell_that_raises_may_be_part_of_a_solution() -> None:
-    bench = Bench()
+    bench = TrialBench()
     cells = GoldCells(["raise ValueError('no harm')", "6 * 7"], 1)
     assert bench.run(GoldAgent(cells).run) == "submitted"
     assert bench.trial.submission == 42
@@ -81,7 +81,7 @@ def kernel() -> Iterator[Kernel]:
 def test_the_answer_is_what_the_cell_yields_whatever_its_display(
     kernel: Kernel, cell: str, value: Any
 ) -> None:
-    bench = Bench(kernel=kernel, clock=time.monotonic)  # type: ignore[arg-type]
+    bench = TrialBench(kernel=kernel, clock=time.monotonic)  # type: ignore[arg-type]
     cells = GoldCells(["import math", cell], 1)
     assert bench.run(GoldAgent(cells).run) == "submitted", bench.trial.error
     assert bench.trial.submission == value

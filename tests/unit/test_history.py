@@ -13,7 +13,7 @@ from pytest_super.store.trajectory import Action, Origin, Step
 from pytest_super.testing import FakeKernel
 from pytest_super.trial.editing import EditError, edit
 from pytest_super.trial.prefix import pre_execute
-from tests.unit.test_trial import Bench, make_task
+from tests.unit.test_trial import TrialBench, make_task
 
 
 def step(
@@ -55,14 +55,14 @@ def test_the_published_runner_s_own_wait_keeps_its_thought() -> None:
     assert history_text([wait], fenced=True).startswith(f"Thought: {thought}\nAction: continue_wait\n")
 
 
-def test_a_submission_that_is_not_json_has_the_type_of_the_published_form_in_that_form_only() -> None:
+def test_a_submission_that_is_not_json_has_the_published_type_in_that_form_only() -> None:
     invalid = step(type="submit_invalid_json", content="{")
     assert "\nAction: submit_invalid_json\n" in history_text([as_shown(invalid)], fenced=True)
     assert "\nAction: submit\n" in history_text([as_shown(invalid)])
 
 
 def test_a_step_that_was_no_action_is_an_ordinary_one() -> None:
-    bench = Bench()
+    bench = TrialBench()
     bench.trial.reject("Thought or action not found.")
     assert history_text(bench.recorded) == (
         "Thought: \nAction: \n<content>\n\n</content>\nObservation:\nThought or action not found.\n\n"
@@ -70,7 +70,7 @@ def test_a_step_that_was_no_action_is_an_ordinary_one() -> None:
 
 
 def test_an_edit_is_shown_as_an_agent_writes_it() -> None:
-    bench = Bench()
+    bench = TrialBench()
     bench.kernel.files.write("{a} b.py", b"x = 1\n")
     bench.trial.edit("{a} b.py", "x = 1", "x = {2}", thought="Change.")
     content = "{a} b.py\n<<<BEFORE_EDIT>>>\nx = 1\n<<<AFTER_EDIT>>>\nx = {2}\n"

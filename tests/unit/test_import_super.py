@@ -363,7 +363,7 @@ def test_nothing_changes_by_being_imported(data: Data) -> None:
 # What is written
 
 
-def test_a_second_import_changes_no_byte_and_the_record_names_what_was_read_and_written(data: Data) -> None:
+def test_a_second_import_changes_no_byte_and_the_record_names_both_sides(data: Data) -> None:
     path = data.write("expert", EXPERT, EXPERT | {"task_id": "amos"})
     assert data.run("expert") == 0
     files = data.files()

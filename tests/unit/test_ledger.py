@@ -312,7 +312,7 @@ def share(amount: float, part: float) -> int:
 # Without a file, which would take milliseconds for each call.
 @mock.patch("pytest_super.model.ledger.append", mock.Mock())
 @given(limits=st.tuples(LIMIT, LIMIT, LIMIT), plans=st.lists(CALL, max_size=12), events=st.lists(EVENT))
-def test_in_any_order_of_events_each_limit_is_passed_by_one_call_at_most_and_all_calls_end(
+def test_in_any_order_of_events_one_call_at_most_passes_a_limit_and_all_end(
     limits: tuple[int | None, int | None, int | None],
     plans: list[tuple[str, int, float, float, float, float]],
     events: list[tuple[str, int]],

@@ -58,7 +58,7 @@ def test_a_worker_is_interrupted_once_when_its_connection_ends() -> None:
     assert said_by(text) == ["interrupted the controller has ended", "tidied up"]
 
 
-def test_a_worker_that_is_ending_is_not_interrupted_again_by_what_ends_its_controller() -> None:
+def test_a_worker_that_is_ending_is_not_interrupted_again() -> None:
     text = """
         interrupts.pytest_sessionstart(session)
         try:

@@ -25,7 +25,7 @@ def text(source: str) -> dict[str, Any]:
     return {"cell_type": "markdown", "metadata": {}, "source": source}
 
 
-class Bench:
+class Masks:
     def __init__(self, folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
         self.folder = folder
         self.capsys = capsys
@@ -49,14 +49,14 @@ class Bench:
 
 
 @pytest.fixture
-def bench(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Bench:
-    return Bench(tmp_path, capsys)
+def bench(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Masks:
+    return Masks(tmp_path, capsys)
 
 
 # Proposals
 
 
-def test_cells_with_the_tag_of_a_category_make_a_block(bench: Bench) -> None:
+def test_cells_with_the_tag_of_a_category_make_a_block(bench: Masks) -> None:
     found = bench.blocks(
         code("a = 1", "data"),
         code("b = 2", "issue-shapes", id="fix"),
@@ -78,14 +78,14 @@ def test_cells_with_the_tag_of_a_category_make_a_block(bench: Bench) -> None:
         ("issue", "# np.int is gone\n!sed -i 's/np.int/int/' repo/train.py"),
     ],
 )
-def test_cells_without_tags_are_known_by_what_is_in_them(bench: Bench, category: str, source: str) -> None:
+def test_cells_without_tags_are_known_by_what_is_in_them(bench: Masks, category: str, source: str) -> None:
     found = bench.blocks(
         code("import json"), code(source), code("print(1)"), code("!python repo/train.py"), code("5")
     )
     assert found == {f"nb_{category}": [2], "nb_goal": [4]}
 
 
-def test_an_edit_after_a_failed_cell_or_a_text_about_trouble_deals_with_an_issue(bench: Bench) -> None:
+def test_an_edit_after_a_failed_cell_or_a_text_about_trouble_deals_with_an_issue(bench: Masks) -> None:
     failing = [code("!python a.py", failed=True), code("!sed -i s/seed/x/ a.py")]
     assert "nb_issue" in bench.blocks(*failing, code("5"))
     assert "nb_configuration" in bench.blocks(code("1"), failing[1], code("5"))
@@ -99,7 +99,7 @@ def test_an_edit_after_a_failed_cell_or_a_text_about_trouble_deals_with_an_issue
     assert bench.blocks(*cells) == {"nb_issue": [2]}
 
 
-def test_what_leads_from_the_last_program_to_the_answer_is_the_goal(bench: Bench) -> None:
+def test_what_leads_from_the_last_program_to_the_answer_is_the_goal(bench: Masks) -> None:
     cells = [
         code("!python try.py"),
         code("%pip install x"),
@@ -109,7 +109,7 @@ def test_what_leads_from_the_last_program_to_the_answer_is_the_goal(bench: Bench
     assert bench.blocks(*cells, code("a")) == {"nb_dependencies": [2], "nb_goal": [3, 4]}
 
 
-def test_a_proposal_says_why_and_what_it_comes_to_and_asks_for_what_is_missing(bench: Bench) -> None:
+def test_a_proposal_says_why_and_what_it_comes_to_and_asks_for_what_is_missing(bench: Masks) -> None:
     out = bench.propose(
         code("import json"), code("rows = pandas.read_csv('a.csv')"), code("n = 3"), code("(rows, n)")
     )
@@ -122,7 +122,7 @@ def test_a_proposal_says_why_and_what_it_comes_to_and_asks_for_what_is_missing(b
     assert "give cells the tag of a category" in out
 
 
-def test_a_task_file_gives_the_field_alone(bench: Bench) -> None:
+def test_a_task_file_gives_the_field_alone(bench: Masks) -> None:
     bench.write(code("%pip install x"), code("x = 1"), code("x"))
     path = bench.folder / "t.task.yaml"
     path.write_text(
@@ -143,7 +143,7 @@ def test_a_task_file_gives_the_field_alone(bench: Bench) -> None:
 @pytest.mark.parametrize(
     ("name", "id"), [("My notes (1)", "My-notes-1-"), ("_draft", "draft"), ("-", "task")]
 )
-def test_a_notebook_of_any_name_gives_a_task_that_can_be_loaded(bench: Bench, name: str, id: str) -> None:
+def test_a_notebook_of_any_name_gives_a_task_that_can_be_loaded(bench: Masks, name: str, id: str) -> None:
     notebook = bench.write(code("%pip install x"), code("1")).rename(bench.folder / f"{name}.ipynb")
     output = bench.folder / "out.task.yaml"
     assert main(["mask", str(notebook)]) == 0
@@ -152,7 +152,7 @@ def test_a_notebook_of_any_name_gives_a_task_that_can_be_loaded(bench: Bench, na
 
 
 @pytest.mark.parametrize("sign", ["\r", "\u2028", "\ud800"])
-def test_no_sign_in_a_tag_ends_a_comment(bench: Bench, sign: str) -> None:
+def test_no_sign_in_a_tag_ends_a_comment(bench: Masks, sign: str) -> None:
     out = bench.propose(code("x = 1", f"data{sign}-", f"data-{sign}evil: 1"), code("x"))
     assert sign not in out
     assert bench.blocks(code("x = 1", f"data-{sign}evil: 1"), code("x")) == {"nb_data-_evil__1": [1]}

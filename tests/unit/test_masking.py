@@ -42,7 +42,7 @@ def notebook(cells: list[str] = CELLS, names: list[tuple[str, list[str]]] = NAME
     return json.dumps({"nbformat": 4, "nbformat_minor": 5, "metadata": {}, "cells": [text, *found]})
 
 
-class Bench:
+class Masked:
     """A folder with a notebook and one task file."""
 
     def __init__(self, folder: Path) -> None:
@@ -77,8 +77,8 @@ class Bench:
 
 
 @pytest.fixture
-def bench(tmp_path: Path) -> Bench:
-    return Bench(tmp_path)
+def bench(tmp_path: Path) -> Masked:
+    return Masked(tmp_path)
 
 
 def prefix(task: Task) -> list[str | None]:
@@ -94,7 +94,7 @@ def solution(task: Task) -> list[str]:
 # What becomes of the cells
 
 
-def test_a_sub_problem_is_a_masked_task_behind_its_parent(bench: Bench) -> None:
+def test_a_sub_problem_is_a_masked_task_behind_its_parent(bench: Masked) -> None:
     parent, task = bench.load({"mask": [2]})
     assert (parent.id, parent.set) == ("t", "expert")
     assert (task.id, task.set, task.category, task.query) == ("t_data", "masked", "data", "Make rows.")
@@ -102,7 +102,7 @@ def test_a_sub_problem_is_a_masked_task_behind_its_parent(bench: Bench) -> None:
 
 
 @pytest.mark.parametrize("mask", [[2, 4], ["rows", "total"], ["data"], ["rows", 4], ["rows", "data"]])
-def test_cells_are_named_by_number_id_or_tag(bench: Bench, mask: list[int | str]) -> None:
+def test_cells_are_named_by_number_id_or_tag(bench: Masked, mask: list[int | str]) -> None:
     task = bench.derive({"mask": mask})
     assert isinstance(task, DerivedTask)
     assert task.masked_cells == (2, 4)
@@ -138,13 +138,13 @@ def test_cells_are_named_by_number_id_or_tag(bench: Bench, mask: list[int | str]
     ],
 )
 def test_the_prefix_is_all_before_the_mask_and_the_solution_the_rest_up_to_the_goal(
-    bench: Bench, item: dict[str, Any], parent: dict[str, Any], before: list[str], after: list[str]
+    bench: Masked, item: dict[str, Any], parent: dict[str, Any], before: list[str], after: list[str]
 ) -> None:
     task = bench.derive(item, **parent)
     assert (prefix(task), solution(task)) == (before, after)
 
 
-def test_the_prefix_can_be_stated(bench: Bench) -> None:
+def test_the_prefix_can_be_stated(bench: Masked) -> None:
     edit = {"path": "a.txt", "before": "x", "after": "y"}
     stated = ["count", {"cell": "1 / 0"}, {"edit": edit}, {"solution_cell": 1}]
     task = bench.derive({"mask": [2], "pre_execute": stated})
@@ -154,7 +154,7 @@ def test_the_prefix_can_be_stated(bench: Bench) -> None:
     assert solution(task) == [CELLS[1], *CELLS[3:]]
 
 
-def test_a_cell_that_leaves_only_files_says_so_by_its_tag_or_where_it_is_pre_executed(bench: Bench) -> None:
+def test_a_cell_that_leaves_only_files_says_so_by_its_tag_or_its_place(bench: Masked) -> None:
     names = [("imports", ["files"]), *NAMES[1:]]
     (bench.folder / "t.ipynb").write_text(notebook(names=names))
     assert [step.files for step in bench.derive({"mask": [3]}).pre_execute] == [True, False]
@@ -174,14 +174,14 @@ FIELDS: dict[str, Any] = {
 }
 
 
-def test_what_is_not_stated_is_as_in_the_parent_except_metadata(bench: Bench) -> None:
+def test_what_is_not_stated_is_as_in_the_parent_except_metadata(bench: Masked) -> None:
     parent, task = bench.load({"mask": [2]}, **FIELDS, limits={"compute": 60}, metadata={"b": 2})
     assert task.metadata == {}
     for name in [*FIELDS, "answer", "limits", "sandbox"]:
         assert getattr(task, name) == getattr(parent, name)
 
 
-def test_what_is_stated_goes_before(bench: Bench) -> None:
+def test_what_is_stated_goes_before(bench: Masked) -> None:
     own = {
         "tolerance": 0.1,
         "landmarks": [],
@@ -194,7 +194,7 @@ def test_what_is_stated_goes_before(bench: Bench) -> None:
     assert {name: getattr(task, name) for name in own} == own
 
 
-def test_limits_and_sandbox_are_taken_field_by_field(bench: Bench) -> None:
+def test_limits_and_sandbox_are_taken_field_by_field(bench: Masked) -> None:
     task = bench.derive(
         {"mask": [2], "limits": {"steps": 5}, "sandbox": {"network": True}},
         limits={"compute": 60, "steps": 9},
@@ -204,7 +204,7 @@ def test_limits_and_sandbox_are_taken_field_by_field(bench: Bench) -> None:
     assert (task.sandbox.env, task.sandbox.network) == ({"A": "1"}, True)
 
 
-def test_an_unknown_answer_is_unknown_in_both_unless_one_is_stated(bench: Bench) -> None:
+def test_an_unknown_answer_is_unknown_in_both_unless_one_is_stated(bench: Masked) -> None:
     assert bench.derive({"mask": [2]}, answer=..., answer_unknown=True).answer_unknown
     task = bench.derive({"mask": [2], "answer": 1}, answer=..., answer_unknown=True)
     assert (task.answer, task.answer_unknown) == (1, False)
@@ -251,19 +251,19 @@ subproblems:
     ],
 )
 def test_cells_that_do_not_make_a_sub_problem_are_told_at_their_place(
-    bench: Bench, fields: str, place: str, message: str
+    bench: Masked, fields: str, place: str, message: str
 ) -> None:
     line = f"  - {{id: a, category: data, query: x, {fields}}}"
     assert bench.errors(f"{HEAD}{line}\n") == [f"t:7:{line.index(place) + 1}: {message}"]
 
 
-def test_cells_in_the_file_have_no_other_names(bench: Bench) -> None:
+def test_cells_in_the_file_have_no_other_names(bench: Masked) -> None:
     text = HEAD.replace("{notebook: t.ipynb}", "{cells: [a, b]}")
     found = bench.errors(text + "  - {id: a, category: data, query: x, mask: [rows]}\n")
     assert found == ["t:7:46: no cell has the id or tag `rows`; its cells have numbers only"]
 
 
-def test_an_id_that_stands_twice_is_told(bench: Bench) -> None:
+def test_an_id_that_stands_twice_is_told(bench: Masked) -> None:
     item = "category: data, query: x, mask: [2]}\n"
     found = bench.errors(HEAD + f"  - {{id: t, {item}  - {{id: b, {item}  - {{id: b, {item}")
     assert found == [
@@ -272,7 +272,7 @@ def test_an_id_that_stands_twice_is_told(bench: Bench) -> None:
     ]
 
 
-def test_a_sub_problem_needs_a_solution_and_an_answer(bench: Bench) -> None:
+def test_a_sub_problem_needs_a_solution_and_an_answer(bench: Masked) -> None:
     text = HEAD.replace("solution: {notebook: t.ipynb}\n", "")
     found = bench.errors(text + "  - {id: a, category: data, query: x, mask: [2]}\n")
     assert found == ["t:6:3: sub-problems are cut from a `solution`, and the task has none"]
@@ -281,7 +281,7 @@ def test_a_sub_problem_needs_a_solution_and_an_answer(bench: Bench) -> None:
     assert found == ["t:7:5: `answer` is missing: a task of the set masked is scored against it"]
 
 
-def test_an_answer_that_holds_nothing_is_told_once_where_it_stands(bench: Bench) -> None:
+def test_an_answer_that_holds_nothing_is_told_once_where_it_stands(bench: Masked) -> None:
     item = "  - {id: a, category: data, query: x, mask: [2]"
     found = bench.errors(HEAD + item + ", answer: null}\n")
     assert found == ["t:7:58: `answer` has no value to compare with"]
@@ -289,7 +289,7 @@ def test_an_answer_that_holds_nothing_is_told_once_where_it_stands(bench: Bench)
     assert found == ["t:4:9: `answer` has no value to compare with"]
 
 
-def test_what_cannot_be_read_in_the_task_is_not_missed_in_its_sub_problems(bench: Bench) -> None:
+def test_what_cannot_be_read_in_the_task_is_not_missed_in_its_sub_problems(bench: Masked) -> None:
     text = HEAD.replace("answer: 1", "answer: !odd 1")
     items = [
         f"  - {{id: {id}, category: data, query: x, mask: {mask}}}\n"
@@ -299,7 +299,7 @@ def test_what_cannot_be_read_in_the_task_is_not_missed_in_its_sub_problems(bench
     assert [line.split(" ")[0] for line in found] == ["t:4:9:", "t:8:46:"]
 
 
-def test_all_that_is_wrong_is_told_at_once(bench: Bench) -> None:
+def test_all_that_is_wrong_is_told_at_once(bench: Masked) -> None:
     found = bench.errors(
         HEAD.replace("query: x\n", "")
         + """\
@@ -343,7 +343,7 @@ CODE = {"cell_type": "code", "metadata": {}, "outputs": [], "source": "1"}
         ("[" * 100_000, ": it is not a JSON object"),
     ],
 )
-def test_what_is_no_notebook_is_told_with_its_file(bench: Bench, text: str, message: str) -> None:
+def test_what_is_no_notebook_is_told_with_its_file(bench: Masked, text: str, message: str) -> None:
     path = bench.folder / "t.ipynb"
     path.write_text(text)
     (found,) = bench.errors(HEAD + "  - {id: a, category: data, query: x, mask: [2]}\n")
@@ -353,7 +353,7 @@ def test_what_is_no_notebook_is_told_with_its_file(bench: Bench, text: str, mess
 # As other tasks
 
 
-def test_validate_and_stats_count_sub_problems(bench: Bench, capsys: pytest.CaptureFixture[str]) -> None:
+def test_validate_and_stats_count_sub_problems(bench: Masked, capsys: pytest.CaptureFixture[str]) -> None:
     bench.load({"mask": [2]}, {"id": "t_more", "mask": [4]})
     assert main(["validate", str(bench.folder)]) == 0
     assert capsys.readouterr().out == "3 tasks in 1 file: valid\n"

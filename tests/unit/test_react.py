@@ -12,7 +12,7 @@ from pytest_super.metrics.reference import reference_scores
 from pytest_super.model.completion import Completion, Message
 from pytest_super.store.trajectory import Action
 from pytest_super.testing import FakeModel
-from tests.unit.test_trial import Bench
+from tests.unit.test_trial import TrialBench
 
 SUBMIT = render_response("done", Action(type="submit", content='{"a": 1}'))
 
@@ -21,18 +21,18 @@ def execute(code: str, thought: str = "go on") -> str:
     return render_response(thought, Action(type="execute", content=code))
 
 
-def run(agent: ReActAgent, *answers: str | Completion, tokens: int = 10**6, **limits: Any) -> Bench:
-    bench = Bench(tokens=tokens, model=FakeModel(*answers), **limits)
+def run(agent: ReActAgent, *answers: str | Completion, tokens: int = 10**6, **limits: Any) -> TrialBench:
+    bench = TrialBench(tokens=tokens, model=FakeModel(*answers), **limits)
     bench.run(agent.run)
     return bench
 
 
-def model_of(bench: Bench) -> FakeModel:
+def model_of(bench: TrialBench) -> FakeModel:
     assert isinstance(bench.trial.model, FakeModel)
     return bench.trial.model
 
 
-def requests(bench: Bench) -> list[list[Message]]:
+def requests(bench: TrialBench) -> list[list[Message]]:
     return model_of(bench).requests
 
 
@@ -40,7 +40,7 @@ def test_a_trial_from_the_first_cell_to_the_submission() -> None:
     edit = render_response(
         "change", Action(type="edit", content="a.py\n<<<BEFORE_EDIT>>>\nx\n<<<AFTER_EDIT>>>\ny")
     )
-    bench = Bench(tokens=10**6, model=FakeModel(execute("print(6 * 7)", "multiply"), edit, SUBMIT))
+    bench = TrialBench(tokens=10**6, model=FakeModel(execute("print(6 * 7)", "multiply"), edit, SUBMIT))
     bench.kernel.files.write("a.py", b"w\nx\nz\n")
     assert bench.run(ReActAgent(edit=True).run) == "submitted"
     taken = [(step.thought, step.action.type, step.outcome) for step in bench.recorded]

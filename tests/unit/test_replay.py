@@ -12,7 +12,7 @@ from pytest_super.errors import SuperError
 from pytest_super.store.trajectory import Action, Step, step_to_data
 from tests.unit.folder_kernel import FolderKernel
 from tests.unit.test_published import REACT, step_cells, write
-from tests.unit.test_trial import Bench
+from tests.unit.test_trial import TrialBench
 
 
 def stored(type: str, content: str = "", *, outcome: str = "ok", **fields: Any) -> Step:
@@ -23,8 +23,8 @@ def stored(type: str, content: str = "", *, outcome: str = "ok", **fields: Any) 
     )
 
 
-def replay(*steps: Step, **limits: Any) -> Bench:
-    bench = Bench(**limits)
+def replay(*steps: Step, **limits: Any) -> TrialBench:
+    bench = TrialBench(**limits)
     bench.run(ReplayAgent(steps).run)
     return bench
 
@@ -34,13 +34,13 @@ NEXT = stored("execute", "1")
 TIMED_OUT, WAITED, DONE = ("execute", "timed_out"), ("continue_wait", "ok"), ("execute", "ok")
 
 
-def taken(bench: Bench) -> Sequence[tuple[str, str]]:
+def taken(bench: TrialBench) -> Sequence[tuple[str, str]]:
     return [(step.action.type, step.outcome) for step in bench.recorded]
 
 
 def test_it_does_what_was_done() -> None:
     edit = "a.py\n<<<BEFORE_EDIT>>>\nx\n<<<AFTER_EDIT>>>\ny"
-    bench = Bench()
+    bench = TrialBench()
     bench.kernel.files.write("a.py", b"x\n")
     steps = [
         stored("execute", "n = 6", thought="set"),
@@ -71,7 +71,7 @@ def test_an_answer_that_was_no_action_is_answered_as_it_was(type: str) -> None:
 
 
 def test_a_step_that_a_running_cell_kept_from_being_done_is_not_done() -> None:
-    recorded = Bench(cell=10.0)
+    recorded = TrialBench(cell=10.0)
     recorded.trial.execute("sleep(15)")
     recorded.trial.execute("x = 1")
     recorded.trial.continue_wait()
@@ -120,7 +120,7 @@ def test_a_program_is_refused_with_the_reason_however_it_ended(type: str, outcom
 
 def test_the_commands_of_swe_agent_are_given_to_its_editor(tmp_path: Path) -> None:
     (tmp_path / "a.py").write_bytes(b"x = 1\r\ny = 2\n")
-    bench = Bench()
+    bench = TrialBench()
     bench.trial.kernel = FolderKernel(tmp_path)  # type: ignore[assignment]
     commands = [("open", "open a.py"), ("goto", "goto 2"), ("edit", "edit 2:2\ny = 3\nend_of_edit")]
     bench.run(ReplayAgent([stored(type, content) for type, content in commands]).run)

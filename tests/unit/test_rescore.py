@@ -37,7 +37,7 @@ class Told:
         return {metric: "; ".join(reasons) for metric, reasons in one["differences"].items()}
 
 
-class Bench:
+class Scores:
     """A folder with trajectories, and what they are scored against."""
 
     def __init__(self, folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -89,8 +89,8 @@ class Bench:
 
 
 @pytest.fixture
-def bench(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Bench:
-    return Bench(tmp_path, capsys)
+def bench(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Scores:
+    return Scores(tmp_path, capsys)
 
 
 def submit(answer: Any) -> Step:
@@ -112,7 +112,7 @@ def stored(**facts: Any) -> str:
 # What is found
 
 
-def test_a_published_folder_is_scored_beside_its_metrics(bench: Bench) -> None:
+def test_a_published_folder_is_scored_beside_its_metrics(bench: Scores) -> None:
     metrics = {"submitted": 1, "output_match": 1.0, "checkpoints": 0.5, "entrypoint": None}
     bench.published(REACT + step_cells(1, "submit", "{'acc': 0.6}"), metrics)
     told = bench.rescore(bench.folder / "published", answers={"t": {"acc": 0.6, "f1": 0.75}})
@@ -131,7 +131,7 @@ def test_a_published_folder_is_scored_beside_its_metrics(bench: Bench) -> None:
     assert "differs react-super t accuracy: published 1.000, reference 1.000, paper 0.500: " in told.out
 
 
-def test_of_a_run_the_last_rerun_of_each_epoch_is_scored(bench: Bench) -> None:
+def test_of_a_run_the_last_rerun_of_each_epoch_is_scored(bench: Scores) -> None:
     bench.task()
     bench.ours(submit(0), place="run/trials/t/1.9", rerun=9)
     bench.ours(submit(1), place="run/trials/t/1.10", rerun=10, accuracy=1.0)
@@ -144,7 +144,7 @@ def test_of_a_run_the_last_rerun_of_each_epoch_is_scored(bench: Bench) -> None:
 
 
 @pytest.mark.parametrize("depth", [0, 2])
-def test_a_trial_that_was_copied_anywhere_is_scored(bench: Bench, depth: int) -> None:
+def test_a_trial_that_was_copied_anywhere_is_scored(bench: Scores, depth: int) -> None:
     bench.task()
     with TemporaryDirectory() as folder:
         place = Path(folder, *"abcd"[:depth])
@@ -157,7 +157,7 @@ def test_a_trial_that_was_copied_anywhere_is_scored(bench: Bench, depth: int) ->
     ("facts", "why"),
     [({"error": "no engine"}, "no engine"), ({"stop_reason": "running"}, "the trial did not end")],
 )
-def test_a_trial_without_a_score_is_told_and_not_scored(bench: Bench, facts: Any, why: str) -> None:
+def test_a_trial_without_a_score_is_told_and_not_scored(bench: Scores, facts: Any, why: str) -> None:
     bench.task()
     path = bench.ours(submit(1), **facts)
     told = bench.rescore(path)
@@ -192,7 +192,7 @@ def test_a_trial_without_a_score_is_told_and_not_scored(bench: Bench, facts: Any
     ],
 )
 def test_a_broken_trajectory_is_one_line_and_the_others_are_scored(
-    bench: Bench, name: str, text: str, why: str
+    bench: Scores, name: str, text: str, why: str
 ) -> None:
     bench.task(landmarks=["x"])
     bench.ours(submit(1))
@@ -208,7 +208,7 @@ def test_a_broken_trajectory_is_one_line_and_the_others_are_scored(
     assert told.data["broken"] == [line.removeprefix("broken  ")]
 
 
-def test_what_others_wrote_cannot_move_the_cursor(bench: Bench) -> None:
+def test_what_others_wrote_cannot_move_the_cursor(bench: Scores) -> None:
     bench.task()
     bench.ours(submit("\x1b[2J\u202e"), error="\x1b[2Jgone\nreally")
     told = bench.rescore(bench.folder / "run")
@@ -228,12 +228,12 @@ def test_what_others_wrote_cannot_move_the_cursor(bench: Bench) -> None:
         '\ufeff{"task_id": "u"}\r\n{"task_id": "t", "answer": {"a": 1}}\r\n',
     ],
 )
-def test_answers_are_given_as_json_lines(bench: Bench, answers: Any) -> None:
+def test_answers_are_given_as_json_lines(bench: Scores, answers: Any) -> None:
     bench.published(REACT + step_cells(1, "submit", "{'a': 1}"))
     assert bench.rescore(bench.folder, answers=answers).rows["t"]["accuracy"]["paper"] == 1.0
 
 
-def test_answers_and_entrypoints_of_the_file_go_before_those_of_the_tasks(bench: Bench) -> None:
+def test_answers_and_entrypoints_of_the_file_go_before_those_of_the_tasks(bench: Scores) -> None:
     bench.task(answer=1, landmarks=["done"], entrypoint={"path": "a.py"})
     path = bench.ours(cell("!python b.py", "done"), submit(2))
     told = bench.rescore(path, answers='{"task_id": "t", "answer": 2, "entrypoint": "b.py"}')
@@ -253,14 +253,14 @@ def test_answers_and_entrypoints_of_the_file_go_before_those_of_the_tasks(bench:
         ('{"task_id": ["t"]}', ":1: "),
     ],
 )
-def test_broken_answers_are_told_with_their_line(bench: Bench, answers: Any, why: str) -> None:
+def test_broken_answers_are_told_with_their_line(bench: Scores, answers: Any, why: str) -> None:
     bench.published(REACT + step_cells(1, "submit", "1"))
     told = bench.rescore(bench.folder, answers=answers)
     assert told.status == 1
     assert f"answers.json{why}" in told.err
 
 
-def test_what_is_missing_on_the_command_line_is_told(bench: Bench) -> None:
+def test_what_is_missing_on_the_command_line_is_told(bench: Scores) -> None:
     path = bench.published(REACT + step_cells(1, "submit", "1"))
     assert "name what to score against: --tasks=PATH, --answers=FILE" in bench.rescore(path).err
     empty = bench.path("empty/x").parent
@@ -276,22 +276,22 @@ def ran(number: int, content: str, observation: str = "done\n", type: str = "exe
     return step_cells(number, type, content, observation=observation, times=MINUTE)
 
 
-def of_entrypoint(bench: Bench, *steps: list[Cell], agent: list[Cell] = REACT) -> Told:
+def of_entrypoint(bench: Scores, *steps: list[Cell], agent: list[Cell] = REACT) -> Told:
     """What is told of a published trajectory that cloned `repo` and then did these steps."""
     clone = ran(1, "!git clone https://example.org/a/repo")
     bench.published([*agent, *clone, *(cell for step in steps for cell in step)], {"entrypoint": 1.0})
     return bench.rescore(bench.folder / "published", answers='{"task_id": "t", "entrypoint": "train.py"}')
 
 
-def test_a_published_run_of_the_entrypoint_counts_in_any_folder_since_its_own_is_not_known(
-    bench: Bench,
+def test_a_published_run_of_the_entrypoint_counts_in_any_folder(
+    bench: Scores,
 ) -> None:
     told = of_entrypoint(bench, ran(2, "%cd repo"), ran(3, "!python sub/train.py"))
     assert told.rows["t"]["script_executed"] == {"published": 1.0, "reference": 1.0, "paper": 1.0}
 
 
-def test_a_published_run_that_cannot_be_one_of_the_entrypoint_or_fails_does_not_count(
-    bench: Bench,
+def test_a_published_run_that_fails_or_is_none_of_the_entrypoint_does_not_count(
+    bench: Scores,
 ) -> None:
     new = ran(3, "create mine/train.py", "File 'mine/train.py' created.\n", "create")
     runs = [ran(2, "%cd repo", "/content/repo\n", "None"), new, ran(4, "!python mine/train.py", "", "None")]
@@ -301,7 +301,7 @@ def test_a_published_run_that_cannot_be_one_of_the_entrypoint_or_fails_does_not_
     assert told.reasons["script_executed"].endswith(way)
 
 
-def test_tasks_without_an_answer_are_listed(bench: Bench) -> None:
+def test_tasks_without_an_answer_are_listed(bench: Scores) -> None:
     for name in ("t", "u", "v"):
         bench.published(
             REACT + step_cells(1, "submit", "1"), {"output_match": 1.0}, place=f"published/{name}"
@@ -311,7 +311,7 @@ def test_tasks_without_an_answer_are_listed(bench: Bench) -> None:
     assert "unknown no answer is given for 2 tasks: u, v" in told.out
 
 
-def test_totals_are_means_over_what_can_be_compared(bench: Bench) -> None:
+def test_totals_are_means_over_what_can_be_compared(bench: Scores) -> None:
     for name, match, answer in (("a", 1.0, "1"), ("b", 0.0, "2"), ("c", 0.0, "3")):
         cells = REACT + step_cells(1, "submit", answer)
         bench.published(cells, {"output_match": match}, place=f"m_react-super_expert/{name}")
@@ -323,7 +323,7 @@ def test_totals_are_means_over_what_can_be_compared(bench: Bench) -> None:
     assert total["different"] == 0
 
 
-def test_what_a_programs_calls_say_is_no_landmark_when_it_is_scored_again(bench: Bench) -> None:
+def test_what_a_programs_calls_say_is_no_landmark_when_it_is_scored_again(bench: Scores) -> None:
     bench.task(landmarks=["acc 0", "done", "loss 1", "do it"])
     arguments = json.dumps({"command": "echo acc 0; python train.py"})
     call = cell(json.dumps({"name": "shell", "arguments": arguments}))
@@ -335,7 +335,7 @@ def test_what_a_programs_calls_say_is_no_landmark_when_it_is_scored_again(bench:
 
 
 @pytest.mark.parametrize("cells", [REACT + step_cells(1, "submit", "{22896: 9}"), None])
-def test_a_submission_that_is_not_json_is_not_made_json(bench: Bench, cells: list[Cell] | None) -> None:
+def test_a_submission_that_is_not_json_is_not_made_json(bench: Scores, cells: list[Cell] | None) -> None:
     path = bench.published(cells or SWE + step_cells(1, "submit", "submit {22896: 9}"))
     figures = bench.rescore(path, answers={"t": {"22896": 9}}).rows["t"]["accuracy"]
     assert (figures["reference"], figures["paper"]) == (0.0, 0.0)
@@ -355,7 +355,7 @@ def test_a_submission_that_is_not_json_is_not_made_json(bench: Bench, cells: lis
     ],
 )
 def test_why_accuracies_differ(
-    bench: Bench, gold: Any, submission: Any, reference: float | None, paper: float, why: str
+    bench: Scores, gold: Any, submission: Any, reference: float | None, paper: float, why: str
 ) -> None:
     told = bench.rescore(bench.ours(submit(submission), accuracy=paper), answers={"t": gold})
     figures = told.rows["t"]["accuracy"]
@@ -363,7 +363,7 @@ def test_why_accuracies_differ(
     assert told.reasons["accuracy"].startswith(why)
 
 
-def test_a_landmark_that_was_seen_in_output_that_is_not_stored_stays_hit(bench: Bench) -> None:
+def test_a_landmark_that_was_seen_in_output_that_is_not_stored_stays_hit(bench: Scores) -> None:
     bench.task(landmarks=["done", "never"])
     found = [{"pattern": "done", "step": 1}, {"pattern": "never", "step": None}]
     path = bench.ours(cell("1"), submit(1), accuracy=1.0, landmarks=0.5, landmarks_found=found)
@@ -373,7 +373,7 @@ def test_a_landmark_that_was_seen_in_output_that_is_not_stored_stays_hit(bench: 
 @pytest.mark.parametrize(
     ("metric", "figure"), [("accuracy", 0.5), ("landmarks", 0.5), ("script_executed", 1.0)]
 )
-def test_a_stored_figure_that_is_not_re_made_is_reported(bench: Bench, metric: str, figure: float) -> None:
+def test_a_stored_figure_that_is_not_re_made_is_reported(bench: Scores, metric: str, figure: float) -> None:
     bench.task(answer="right", landmarks=["done"], entrypoint={"path": "train.py"})
     stored: dict[str, Any] = {"accuracy": 1.0, "landmarks": 0.0, "script_executed": 0.0, metric: figure}
     assert bench.rescore(bench.ours(submit("right"), **stored)).reasons == {

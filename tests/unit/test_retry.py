@@ -157,7 +157,7 @@ def test_another_exception_passes_through_and_frees_the_slot() -> None:
     assert shared.limiter.under_way == 0
 
 
-def test_a_call_that_would_have_to_wait_for_more_than_five_minutes_is_given_up_at_once() -> None:
+def test_a_call_that_would_wait_for_more_than_five_minutes_is_given_up_at_once() -> None:
     script = Script(ModelCallError(Failure.RATE_LIMITED, "tomorrow", retry_after=86400.0))
     other = Script(ANSWER)
     policy = retry_policy()

@@ -108,7 +108,7 @@ def test_a_package_offers_a_provider_but_cannot_replace_one_that_ships(
 
 
 @pytest.mark.parametrize(("made", "reason"), [("Gone", "Gone"), ("UnfinishedProvider", "why_not_isolated")])
-def test_a_provider_that_cannot_be_imported_or_does_not_say_whether_it_isolates_is_named(
+def test_a_provider_that_cannot_be_imported_or_hides_if_it_isolates_is_named(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, made: str, reason: str
 ) -> None:
     install(tmp_path, monkeypatch, f"cluster = cluster_sandbox:{made}")
@@ -124,7 +124,7 @@ def test_auto_takes_the_first_that_can_be_used(ship: Any) -> None:
     assert choose_provider("auto", SETTINGS, is_trusted=False) == ("b", "since no a")
 
 
-def test_where_nothing_isolates_only_trusted_agents_run_unless_it_is_asked_for_by_name(ship: Any) -> None:
+def test_where_nothing_isolates_only_trusted_agents_run_unless_asked_by_name(ship: Any) -> None:
     ship(a=NO_A, b=provider(isolates=False))
     assert choose_provider("auto", SETTINGS, is_trusted=True) == ("b", "no isolation, since no a")
     assert choose_provider("b", SETTINGS, is_trusted=False) == ("b", "no isolation")

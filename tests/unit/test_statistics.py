@@ -92,7 +92,7 @@ def test_a_few_repeats_do_not_tell_the_noise_of_many_single_trials() -> None:
     assert difference([*half, *single[22:]]).variance.freedom > 44 + 4
 
 
-def test_with_weights_the_variance_of_one_epoch_is_unbiased_and_has_fewer_degrees_of_freedom() -> None:
+def test_with_weights_the_variance_of_one_epoch_is_unbiased() -> None:
     chance = random.Random(3)
     weights = [10.0] * 3 + [1.0] * 20
     shares = numpy.array(weights) / sum(weights)

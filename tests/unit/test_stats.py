@@ -15,7 +15,7 @@ def test_lines_of_a_cell_are_those_that_are_neither_blank_nor_a_comment() -> Non
     assert lines_of_cell("%%bash\n# why\ncd src\n\npython train.py") == 3
 
 
-class Bench:
+class Stats:
     def __init__(self, folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
         self.folder = folder
         self.capsys = capsys
@@ -33,8 +33,8 @@ class Bench:
 
 
 @pytest.fixture
-def bench(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Bench:
-    return Bench(tmp_path, capsys)
+def bench(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Stats:
+    return Stats(tmp_path, capsys)
 
 
 def git(url: str, commit: str = "a") -> dict[str, str]:
@@ -45,7 +45,7 @@ def release(name: str, version: str) -> dict[str, str]:
     return {"pypi": name, "version": version, "sha256": "0" * 64}
 
 
-def test_sets_are_counted_apart_and_together(bench: Bench) -> None:
+def test_sets_are_counted_apart_and_together(bench: Stats) -> None:
     bench.task("a", landmarks=["x", "y"], entrypoint={"path": "a.py"})
     bench.task("a_data", "masked", category="data", landmarks=["x"])
     bench.task("b", "auto", entrypoint={"path": "b.py"}, repository=git("https://x.org/b"))
@@ -55,7 +55,7 @@ def test_sets_are_counted_apart_and_together(bench: Bench) -> None:
         assert row in lines
 
 
-def test_commits_releases_and_spellings_of_a_repository_are_one(bench: Bench) -> None:
+def test_commits_releases_and_spellings_of_a_repository_are_one(bench: Stats) -> None:
     urls = (
         "https://x.org/A/b",
         "https://x.org/a/b.git",
@@ -73,7 +73,7 @@ def test_commits_releases_and_spellings_of_a_repository_are_one(bench: Bench) ->
     assert "all 3 9" in bench.stats()
 
 
-def test_sizes_are_means_and_medians_of_the_tasks_that_have_one(bench: Bench) -> None:
+def test_sizes_are_means_and_medians_of_the_tasks_that_have_one(bench: Stats) -> None:
     bench.task("a", solution={"cells": ["x = 1\ny = 2", "# why\nx"]}, landmarks=["x"])
     bench.task("b", solution={"cells": ["!ls"] * 4}, landmarks=["x", "y", "z"])
     bench.task("c", solution={"cells": ["%%bash\nls\n\nls\nls\nls\nls\nls\nls"]})
@@ -84,7 +84,7 @@ def test_sizes_are_means_and_medians_of_the_tasks_that_have_one(bench: Bench) ->
     assert not any(line.startswith("categories") for line in lines)
 
 
-def test_notebooks_are_read(bench: Bench) -> None:
+def test_notebooks_are_read(bench: Stats) -> None:
     cells = [
         {"cell_type": "markdown", "source": "# a heading"},
         {"cell_type": "code", "source": ["x = 1\n", "# why\n", "x"]},
@@ -95,7 +95,7 @@ def test_notebooks_are_read(bench: Bench) -> None:
     assert "masked 2.0 (2) 1.0 (1) -" in bench.stats()
 
 
-def test_errors_of_task_files_are_those_of_validate(bench: Bench) -> None:
+def test_errors_of_task_files_are_those_of_validate(bench: Stats) -> None:
     bench.task("a")
     bench.folder.joinpath("b.task.yaml").write_text("id: b\nset: expert\nquery: 1\nanswer: 1\n")
     assert main(["validate", str(bench.folder)]) == 1

@@ -320,7 +320,7 @@ SUSPECT_SIGN = {"kind": "echoed output", "step": 2, "evidence": "Epoch 9", "is_s
 NOTE = {"kind": "shared sandbox", "step": None, "evidence": "graded there", "is_suspect": False}
 
 
-def test_the_score_is_shown_without_suspect_trials_next_to_it_and_their_signs_are_named() -> None:
+def test_the_score_without_suspect_trials_is_shown_and_their_signs_are_named() -> None:
     trials = [
         result(id="a", accuracy=0.5, suspect=0.0, integrity=[]),
         result(id="b", accuracy=1.0, suspect=1.0, integrity=[SUSPECT_SIGN, NOTE], solved=True),

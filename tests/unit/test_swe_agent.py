@@ -17,15 +17,14 @@ from pytest_super.model.completion import Completion, FilteredError
 from pytest_super.store.trajectory import Action, Step
 from pytest_super.testing import FakeModel
 from tests.unit.folder_kernel import FolderKernel
-from tests.unit.test_trial import Bench as TrialBench
-from tests.unit.test_trial import Failing
+from tests.unit.test_trial import Failing, TrialBench
 
 
 def say(command: str, thought: str = "so") -> str:
     return f"DISCUSSION\n{thought}\n```\n{command}\n```"
 
 
-class Bench(TrialBench):
+class Tools(TrialBench):
     """A trial in a folder, with a model that gives the answers."""
 
     kernel: FolderKernel
@@ -48,11 +47,11 @@ class Bench(TrialBench):
 
 
 @pytest.fixture
-def bench(tmp_path: Path) -> Callable[..., Bench]:
-    return lambda *answers, **options: Bench(tmp_path, *answers, **options)
+def bench(tmp_path: Path) -> Callable[..., Tools]:
+    return lambda *answers, **options: Tools(tmp_path, *answers, **options)
 
 
-def test_it_reads_edits_runs_and_submits(bench: Callable[..., Bench], tmp_path: Path) -> None:
+def test_it_reads_edits_runs_and_submits(bench: Callable[..., Tools], tmp_path: Path) -> None:
     (tmp_path / "a.py").write_text("x = 1\n")
     run = bench(
         say("open a.py", "I look."),
@@ -68,7 +67,7 @@ def test_it_reads_edits_runs_and_submits(bench: Callable[..., Bench], tmp_path: 
     assert run.trial.history[0].action.content == "open a.py"
 
 
-def test_the_model_is_asked_as_in_the_paper(bench: Callable[..., Bench]) -> None:
+def test_the_model_is_asked_as_in_the_paper(bench: Callable[..., Tools]) -> None:
     repository = {"git": "https://a.b/c", "commit": "0" * 40}
     run = bench(say("print(1)"), say("submit 1"), task={"repository": repository})
     run.ask()
@@ -82,7 +81,7 @@ def test_the_model_is_asked_as_in_the_paper(bench: Callable[..., Bench]) -> None
 
 
 def test_the_prompt_line_tells_the_open_file_and_the_directory_of_cells(
-    bench: Callable[..., Bench], tmp_path: Path
+    bench: Callable[..., Tools], tmp_path: Path
 ) -> None:
     (tmp_path / "sub").mkdir()
     (tmp_path / "sub" / "a").write_text("x\n")
@@ -93,7 +92,7 @@ def test_the_prompt_line_tells_the_open_file_and_the_directory_of_cells(
     assert run.said(2).endswith(f"\n(Open file: {folder}/sub/a)\n(Current directory: {folder}/sub)\nIn [ ]")
 
 
-def test_earlier_observations_are_shown_by_their_ends(bench: Callable[..., Bench]) -> None:
+def test_earlier_observations_are_shown_by_their_ends(bench: Callable[..., Tools]) -> None:
     run = bench(say("print('a' * 60_000)"), say("print('b' * 600)"), say("submit 1"))
     run.ask()
     assert run.said(1).startswith("... (truncated) ...a")
@@ -102,7 +101,7 @@ def test_earlier_observations_are_shown_by_their_ends(bench: Callable[..., Bench
     assert run.said(2).partition("\n")[0] == "b" * 600
 
 
-def test_what_was_pre_executed_has_its_fixed_thought_by_its_origin(bench: Callable[..., Bench]) -> None:
+def test_what_was_pre_executed_has_its_fixed_thought_by_its_origin(bench: Callable[..., Tools]) -> None:
     edit = json.dumps({"path": "a.py", "before": "x = 1\n", "after": "{y}\n"})
     run = bench(say("print(2)", "[pre-executed by user]\n\n"), say("submit 1"))
     for type, content in (("execute", "!ls"), ("edit", edit)):
@@ -119,7 +118,7 @@ def test_what_was_pre_executed_has_its_fixed_thought_by_its_origin(bench: Callab
     assert run.trial.history[2].origin == "agent"
 
 
-def test_another_prompt_takes_the_place_of_the_systems(bench: Callable[..., Bench]) -> None:
+def test_another_prompt_takes_the_place_of_the_systems(bench: Callable[..., Tools]) -> None:
     run = bench(say("submit 1"))
     run.ask(prompt="Be {WINDOW} quick.")
     assert run.said(0, 0) == "Be {WINDOW} quick."
@@ -130,7 +129,7 @@ def test_another_prompt_takes_the_place_of_the_systems(bench: Callable[..., Benc
 
 
 def test_an_answer_that_cannot_be_read_is_told_what_is_wanted_and_shown_again(
-    bench: Callable[..., Bench],
+    bench: Callable[..., Tools],
 ) -> None:
     run = bench("I would look.", "", say("edit 1:2\nx", "I change."), say("submit 1"))
     assert run.ask() == "submitted"
@@ -142,7 +141,7 @@ def test_an_answer_that_cannot_be_read_is_told_what_is_wanted_and_shown_again(
     assert "does not end" in run.said(3)
 
 
-def test_an_answer_that_was_cut_is_not_carried_out(bench: Callable[..., Bench], tmp_path: Path) -> None:
+def test_an_answer_that_was_cut_is_not_carried_out(bench: Callable[..., Tools], tmp_path: Path) -> None:
     cut = Completion(text=say("create a.py"), finish_reason="length")
     run = bench(cut, say("submit 1"))
     run.ask()
@@ -151,7 +150,7 @@ def test_an_answer_that_was_cut_is_not_carried_out(bench: Callable[..., Bench], 
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_submission_that_is_no_json_is_told_and_the_trial_goes_on(bench: Callable[..., Bench]) -> None:
+def test_a_submission_that_is_no_json_is_told_and_the_trial_goes_on(bench: Callable[..., Tools]) -> None:
     run = bench(say("submit {a: 1}"), say("submit null"))
     assert run.ask() == "submitted"
     assert run.trial.submission is None
@@ -160,7 +159,7 @@ def test_a_submission_that_is_no_json_is_told_and_the_trial_goes_on(bench: Calla
     assert "not JSON" in run.said(1)
 
 
-def test_a_command_that_cannot_be_done_is_told_and_the_trial_goes_on(bench: Callable[..., Bench]) -> None:
+def test_a_command_that_cannot_be_done_is_told_and_the_trial_goes_on(bench: Callable[..., Tools]) -> None:
     run = bench(say("open gone.py"), say("search_file don't"), say("submit 1"))
     run.ask()
     assert run.steps == [("open", "error"), ("search_file", "error"), ("submit", "ok")]
@@ -171,7 +170,7 @@ def test_a_command_that_cannot_be_done_is_told_and_the_trial_goes_on(bench: Call
 
 
 def test_a_cell_past_its_limit_is_waited_for_or_interrupted_and_nothing_else_is_done(
-    bench: Callable[..., Bench], tmp_path: Path
+    bench: Callable[..., Tools], tmp_path: Path
 ) -> None:
     (tmp_path / "a").write_text("x\n")
     commands = ["sleep(700)", "open a", "print(1)", "continue_wait", 'action: {"type": "interrupt"}']
@@ -188,7 +187,7 @@ def test_a_cell_past_its_limit_is_waited_for_or_interrupted_and_nothing_else_is_
 
 
 def test_a_provider_that_refuses_once_is_asked_again_with_less(
-    bench: Callable[..., Bench], monkeypatch: pytest.MonkeyPatch
+    bench: Callable[..., Tools], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     run = bench(say("print('a' * 600)"), say("submit 1"))
     complete, calls = run.model.complete, iter((1, 2, 3))
@@ -204,7 +203,7 @@ def test_a_provider_that_refuses_once_is_asked_again_with_less(
     assert run.said(1, 3).startswith("(truncated) ... aaa")
 
 
-def test_a_provider_that_refuses_always_ends_the_trial(bench: Callable[..., Bench]) -> None:
+def test_a_provider_that_refuses_always_ends_the_trial(bench: Callable[..., Tools]) -> None:
     run = bench()
     run.trial.model = Failing(FilteredError("no"))
     assert run.ask() == "agent_error"

@@ -13,7 +13,7 @@ from pytest_super.store.trajectory import Action
 from tests.unit.folder_kernel import FolderKernel
 
 
-class Bench:
+class Editing:
     """A folder, a kernel in it, and an editor."""
 
     def __init__(self, folder: Path) -> None:
@@ -51,21 +51,21 @@ class Bench:
 
 
 @pytest.fixture
-def bench(tmp_path: Path) -> Bench:
-    return Bench(tmp_path)
+def bench(tmp_path: Path) -> Editing:
+    return Editing(tmp_path)
 
 
 # Windows
 
 
-def test_a_file_is_shown_with_its_path_its_length_and_numbered_lines(bench: Bench) -> None:
+def test_a_file_is_shown_with_its_path_its_length_and_numbered_lines(bench: Editing) -> None:
     bench.file("sub/a.py", "x = 1\n\ny = 2")
     assert bench.do("open sub/../sub/a.py") == (
         f"[File: {bench.kernel.folder}/sub/a.py (3 lines total)]\n1:x = 1\n2:\n3:y = 2"
     )
 
 
-def test_a_long_file_is_shown_by_windows_that_say_what_lies_beyond(bench: Bench) -> None:
+def test_a_long_file_is_shown_by_windows_that_say_what_lies_beyond(bench: Editing) -> None:
     bench.file("long", 250)
     top = bench.do("open long").splitlines()
     assert (len(top), top[1]) == (102, "1:line 1")
@@ -79,7 +79,7 @@ def test_a_long_file_is_shown_by_windows_that_say_what_lies_beyond(bench: Bench)
     assert bench.shown("scroll_up") == (1, 100)
 
 
-def test_what_cannot_be_opened_is_told_and_the_open_file_stays(bench: Bench) -> None:
+def test_what_cannot_be_opened_is_told_and_the_open_file_stays(bench: Editing) -> None:
     bench.file("a", 3)
     bench.do("open a")
     bench.file("binary", b"\x7fELF\0\0")
@@ -101,12 +101,12 @@ def test_what_cannot_be_opened_is_told_and_the_open_file_stays(bench: Bench) -> 
     assert bench.do("goto 1").startswith(f"[File: {bench.kernel.folder}/a (3")
 
 
-def test_without_an_open_file_there_is_nothing_to_move_in(bench: Bench) -> None:
+def test_without_an_open_file_there_is_nothing_to_move_in(bench: Editing) -> None:
     for content in ("goto 1", "scroll_up", "scroll_down", "search_file x", "edit 1:1\nx\nend_of_edit"):
         assert bench.fail(content) == "No file open. Use the open command first."
 
 
-def test_what_is_shown_is_bounded_however_long_lines_are(bench: Bench) -> None:
+def test_what_is_shown_is_bounded_however_long_lines_are(bench: Editing) -> None:
     bench.file("wide", b"\n".join([b"short", b"x" * 3_000_000, b"y" * 30_000]))
     shown = bench.do("open wide")
     assert len(shown) < 45_000
@@ -119,7 +119,7 @@ def test_what_is_shown_is_bounded_however_long_lines_are(bench: Bench) -> None:
 # New files
 
 
-def test_a_created_file_is_open_and_has_one_empty_line(bench: Bench) -> None:
+def test_a_created_file_is_open_and_has_one_empty_line(bench: Editing) -> None:
     assert bench.do("create a.py") == "File 'a.py' created."
     assert (bench.folder / "a.py").read_bytes() == b"\n"
     assert bench.do("edit 1:1\nx = 1\ny = 2\nend_of_edit").startswith(f"[File: {bench.kernel.folder}/a.py (2")
@@ -129,7 +129,7 @@ def test_a_created_file_is_open_and_has_one_empty_line(bench: Bench) -> None:
 # Searches
 
 
-def test_a_term_is_found_in_a_file(bench: Bench) -> None:
+def test_a_term_is_found_in_a_file(bench: Editing) -> None:
     path = bench.file("a.py", "def f():\n    pass\n\ndef g(): pass\n")
     found = (
         f'Found 2 matches for "def " in {path}:\n'
@@ -146,7 +146,7 @@ def test_a_term_is_found_in_a_file(bench: Bench) -> None:
     )
 
 
-def test_too_many_lines_or_files_are_counted_and_not_listed(bench: Bench) -> None:
+def test_too_many_lines_or_files_are_counted_and_not_listed(bench: Editing) -> None:
     bench.file("many", "x\n" * 101)
     assert bench.do("search_file x many") == (
         f'More than 101 lines matched for "x" in {bench.kernel.folder}/many. Please narrow your search.'
@@ -162,7 +162,7 @@ def test_too_many_lines_or_files_are_counted_and_not_listed(bench: Bench) -> Non
     assert (len(listed), listed[-1]) == (102, "(and 1 more)")
 
 
-def test_a_term_is_found_below_a_folder(bench: Bench) -> None:
+def test_a_term_is_found_below_a_folder(bench: Editing) -> None:
     bench.file("b.txt", "x y\nx y\nx")
     bench.file("a/c d.txt", "x y")
     bench.file(".hidden/d.txt", "x y")
@@ -178,7 +178,7 @@ def test_a_term_is_found_below_a_folder(bench: Bench) -> None:
     assert bench.fail("search_dir a b c").startswith("Usage: search_dir")
 
 
-def test_a_file_is_found_by_its_name(bench: Bench) -> None:
+def test_a_file_is_found_by_its_name(bench: Editing) -> None:
     for name in ("a/run.py", "b/c/run.py", "b/run.sh"):
         bench.file(name, "")
     root = bench.kernel.folder
@@ -192,7 +192,7 @@ def test_a_file_is_found_by_its_name(bench: Bench) -> None:
 # Edits
 
 
-def test_an_edit_replaces_whole_lines_and_shows_what_is_there_now(bench: Bench) -> None:
+def test_an_edit_replaces_whole_lines_and_shows_what_is_there_now(bench: Editing) -> None:
     path = bench.file("a.txt", 5)
     bench.do("open a.txt")
     assert bench.do("edit 2:3\nnew\nend_of_edit") == (
@@ -221,7 +221,7 @@ def test_an_edit_replaces_whole_lines_and_shows_what_is_there_now(bench: Bench) 
     ],
 )
 def test_no_byte_outside_of_the_edited_lines_changes_and_line_ends_stay(
-    bench: Bench, before: bytes, edit: str, after: bytes
+    bench: Editing, before: bytes, edit: str, after: bytes
 ) -> None:
     path = bench.file("a", before)
     bench.do("open a")
@@ -241,7 +241,7 @@ def test_no_byte_outside_of_the_edited_lines_changes_and_line_ends_stay(
         ("9999999999:1", "numbers of two lines"),
     ],
 )
-def test_an_edit_of_lines_that_are_not_there_is_refused(bench: Bench, span: str, why: str) -> None:
+def test_an_edit_of_lines_that_are_not_there_is_refused(bench: Editing, span: str, why: str) -> None:
     path = bench.file("a", 5)
     bench.do("open a")
     before = path.read_bytes()
@@ -251,7 +251,7 @@ def test_an_edit_of_lines_that_are_not_there_is_refused(bench: Bench, span: str,
     assert path.read_bytes() == before
 
 
-def test_an_edit_that_brings_in_a_syntax_error_is_shown_and_not_made(bench: Bench) -> None:
+def test_an_edit_that_brings_in_a_syntax_error_is_shown_and_not_made(bench: Editing) -> None:
     path = bench.file("a.py", "".join(f"x{number} = {number}\n" for number in range(1, 21)))
     before = path.read_bytes()
     bench.do("open a.py")
@@ -298,7 +298,7 @@ def test_an_edit_is_refused_for_errors_that_it_introduces(
     assert (error is not None) == is_refused
 
 
-def test_a_check_executes_nothing_and_other_files_are_not_checked(bench: Bench) -> None:
+def test_a_check_executes_nothing_and_other_files_are_not_checked(bench: Editing) -> None:
     for name, text in (("a.py", f"open({str(bench.folder / 'ran')!r}, 'w')"), ("a.sh", "echo (")):
         path = bench.file(name, "\n")
         bench.do(f"open {name}")

@@ -30,7 +30,7 @@ from pytest_super.trial.trial import Trial
 ASK = [{"role": "user", "content": "go on"}]
 
 
-class Bench:
+class TrialBench:
     """A trial on a fake kernel, with the steps it recorded. Without a clock, its time is the kernel's."""
 
     def __init__(
@@ -93,7 +93,7 @@ def make_task(**fields: Any) -> Task:
 
 
 def test_each_action_is_recorded_before_it_returns() -> None:
-    bench = Bench()
+    bench = TrialBench()
     step = bench.trial.execute("print(6 * 7)", thought="multiply")
     assert bench.recorded == [step]
     assert (step.number, step.origin, step.thought) == (1, "agent", "multiply")
@@ -101,7 +101,7 @@ def test_each_action_is_recorded_before_it_returns() -> None:
 
 
 def test_what_an_agent_does_to_its_history_does_not_change_the_log() -> None:
-    bench = Bench()
+    bench = TrialBench()
     bench.trial.execute("1", thought=None)  # type: ignore[arg-type]
     bench.trial.history.clear()
     bench.trial.history.append("mine")  # type: ignore[arg-type]
@@ -118,7 +118,7 @@ def test_what_an_agent_does_to_its_history_does_not_change_the_log() -> None:
     ],
 )
 def test_a_step_that_is_no_text_is_the_agents_own_mistake(act: Callable[[Trial], object]) -> None:
-    bench = Bench()
+    bench = TrialBench()
     assert bench.run(act) == "agent_error"
     assert bench.trial.failure is None
     assert "must be text, not" in str(bench.trial.error)
@@ -131,7 +131,7 @@ def test_an_agent_sees_nothing_gold() -> None:
 
 @pytest.mark.parametrize("answer", [{"a": 1}, 0, 0.0, False, "", {}, [], None])
 def test_a_submission_ends_the_trial_whatever_its_value_and_while_a_cell_runs(answer: object) -> None:
-    bench = Bench(cell=10)
+    bench = TrialBench(cell=10)
     bench.trial.execute("sleep(100)")
     assert bench.run(lambda trial: trial.submit(answer)) == "submitted"
     assert (bench.trial.submitted, bench.trial.submission) == (True, answer)
@@ -140,13 +140,13 @@ def test_a_submission_ends_the_trial_whatever_its_value_and_while_a_cell_runs(an
 
 
 def test_values_of_numpy_and_pandas_are_submitted_as_numbers_and_lists() -> None:
-    trial = Bench().trial
+    trial = TrialBench().trial
     trial.submit({np.int64(1): np.float32(0.5), "all": (pd.Series([1.5]), np.array([[True]]), math.inf)})
     assert trial.submission == {"1": 0.5, "all": [[1.5], [[True]], math.inf]}
 
 
 def test_what_is_no_json_is_refused_and_the_trial_goes_on() -> None:
-    trial = Bench().trial
+    trial = TrialBench().trial
     for answer, why in (({"a": pd.DataFrame()}, "type DataFrame is not"), ({(1, 2): 3}, "not tuple")):
         with pytest.raises(ValueError, match=f"must be a JSON value: .*{why}.*: convert it"):
             trial.submit(answer)
@@ -154,7 +154,7 @@ def test_what_is_no_json_is_refused_and_the_trial_goes_on() -> None:
 
 
 def test_a_cell_at_its_limit_is_left_running_and_nothing_kills_it_silently() -> None:
-    bench = Bench(cell=300)
+    bench = TrialBench(cell=300)
     step = bench.trial.execute("sleep(500); print('trained')")
     assert step.outcome == "timed_out"
     assert "continue_wait" in step.observation
@@ -165,14 +165,14 @@ def test_a_cell_at_its_limit_is_left_running_and_nothing_kills_it_silently() -> 
 
 
 def test_waiting_for_nothing_is_told_at_once() -> None:
-    bench = Bench()
+    bench = TrialBench()
     assert bench.trial.continue_wait().observation == "No cell is running."
     assert bench.trial.interrupt().observation == "No cell is running."
     assert bench.kernel.clock.now == 0
 
 
 def test_the_compute_budget_ends_a_cell_in_its_middle() -> None:
-    bench = Bench(compute=100, cell=300)
+    bench = TrialBench(compute=100, cell=300)
     assert bench.run(lambda trial: trial.execute("print('seen'); sleep(10_000)")) == "compute"
     assert bench.kernel.clock.now == 100
     assert bench.recorded[-1].outcome == "timed_out"
@@ -180,7 +180,7 @@ def test_the_compute_budget_ends_a_cell_in_its_middle() -> None:
 
 @pytest.mark.parametrize("processor", [0, 200])
 def test_compute_runs_on_while_the_agent_thinks_about_a_running_cell(processor: int) -> None:
-    bench = Bench(compute=100, cell=30)
+    bench = TrialBench(compute=100, cell=30)
     bench.trial.execute("sleep(1000)")
     bench.kernel.work(60, processor)
     assert (bench.budget.compute_seconds, bench.kernel.is_killed) == (90, False)
@@ -189,7 +189,7 @@ def test_compute_runs_on_while_the_agent_thinks_about_a_running_cell(processor: 
 
 
 def test_what_a_cell_left_behind_is_charged_while_the_agent_thinks() -> None:
-    bench = Bench()
+    bench = TrialBench()
     bench.trial.execute("sleep(3)")
     bench.kernel.work(0, 3)
     bench.kernel.work(10, 4)
@@ -208,7 +208,7 @@ ACTIONS: list[Callable[[Trial], Step]] = [
 
 @pytest.mark.parametrize("cell", ["sleep(1)", "sleep(1000)"], ids=["ended", "running"])
 def test_only_a_submission_is_left_when_compute_runs_out_between_actions(cell: str) -> None:
-    bench = Bench(compute=100, cell=30, model=FakeModel("I must submit"))
+    bench = TrialBench(compute=100, cell=30, model=FakeModel("I must submit"))
     bench.trial.execute(cell)
     bench.kernel.work(100, 100)
     assert bench.kernel.is_killed
@@ -221,7 +221,7 @@ def test_only_a_submission_is_left_when_compute_runs_out_between_actions(cell: s
 
 
 def test_a_sample_does_not_stop_a_cell_that_is_waited_for() -> None:
-    bench = Bench(compute=100)
+    bench = TrialBench(compute=100)
     with bench.trial.compute_limit.put_off():
         bench.kernel.work(100, 100)
         assert not bench.kernel.is_killed
@@ -239,7 +239,7 @@ class Printing(FakeKernel):
 
 def test_what_a_cell_prints_after_the_compute_limit_is_not_credited() -> None:
     kernel = Printing(FakeClock())
-    bench = Bench(compute=5, cell=1, landmarks=("epoch 1", "epoch 9"), kernel=kernel)
+    bench = TrialBench(compute=5, cell=1, landmarks=("epoch 1", "epoch 9"), kernel=kernel)
     bench.trial.execute("sleep(1000)")
     kernel.work(2, 0)
     kernel.print("epoch 1\n")
@@ -255,10 +255,10 @@ def test_the_step_and_token_and_cost_and_wall_budgets_end_the_trial() -> None:
             trial.execute("sleep(1)")
             trial.budget.charge_model(prompt_tokens=10, completion_tokens=1, cost_usd=0.1, seconds=1)
 
-    assert Bench(steps=3).run(forever) == "steps"
-    assert Bench(tokens=35).run(forever) == "tokens"
-    assert Bench(cost=0.35).run(forever) == "cost"
-    assert Bench(wall=7).run(forever) == "wall"
+    assert TrialBench(steps=3).run(forever) == "steps"
+    assert TrialBench(tokens=35).run(forever) == "tokens"
+    assert TrialBench(cost=0.35).run(forever) == "cost"
+    assert TrialBench(wall=7).run(forever) == "wall"
 
 
 def test_an_agent_that_repeats_one_action_ends_and_its_steps_say_how_often_it_did() -> None:
@@ -266,13 +266,13 @@ def test_an_agent_that_repeats_one_action_ends_and_its_steps_say_how_often_it_di
         while True:
             trial.execute("1")
 
-    bench = Bench()
+    bench = TrialBench()
     assert bench.run(forever) == "steps"
     assert [step.repeats for step in bench.recorded] == list(range(1, 501))
 
 
 def test_only_the_same_action_with_the_same_observation_is_a_repeat() -> None:
-    bench = Bench()
+    bench = TrialBench()
     for step in pre_execute(make_task(pre_execute=["n = 0"]), bench.kernel):  # type: ignore[arg-type]
         bench.trial.add_pre_executed(step)
 
@@ -288,18 +288,18 @@ def test_only_the_same_action_with_the_same_observation_is_a_repeat() -> None:
 
 
 def test_an_agent_that_raises_ends_only_its_own_trial() -> None:
-    bench = Bench()
+    bench = TrialBench()
     assert bench.run(lambda trial: trial.task.nonsense) == "agent_error"  # type: ignore[attr-defined]
     assert "nonsense" in (bench.trial.error or "")
 
 
 def test_an_agent_that_exits_or_swallows_the_end_does_not_change_the_reason() -> None:
-    assert Bench().run(lambda _: sys.exit(3)) == "agent_error"
-    assert Bench(compute=100).run(swallowing(lambda trial: trial.execute("sleep(1000)"))) == "compute"
+    assert TrialBench().run(lambda _: sys.exit(3)) == "agent_error"
+    assert TrialBench(compute=100).run(swallowing(lambda trial: trial.execute("sleep(1000)"))) == "compute"
 
 
 def test_a_dead_kernel_is_told_and_replaced() -> None:
-    bench = Bench()
+    bench = TrialBench()
     step = bench.trial.execute("die()")
     assert step.outcome == "kernel_died"
     assert "exit code 3" in step.observation
@@ -309,7 +309,7 @@ def test_a_dead_kernel_is_told_and_replaced() -> None:
 
 
 def test_a_lost_sandbox_ends_the_trial_as_the_agents_doing() -> None:
-    assert Bench().run(lambda trial: trial.execute("lose()")) == "sandbox_lost"
+    assert TrialBench().run(lambda trial: trial.execute("lose()")) == "sandbox_lost"
 
 
 def test_a_lost_engine_is_not_the_agents_doing_whatever_the_agent_catches() -> None:
@@ -318,7 +318,7 @@ def test_a_lost_engine_is_not_the_agents_doing_whatever_the_agent_catches() -> N
 
     for agent in (act, swallowing(act)):
         with pytest.raises(EngineError):
-            Bench().run(agent)
+            TrialBench().run(agent)
 
 
 def test_of_several_failures_the_first_is_reported() -> None:
@@ -330,20 +330,20 @@ def test_of_several_failures_the_first_is_reported() -> None:
                 bench.trial.execute("fail_engine()")
             raise InfrastructureError("the second failure")
 
-    bench = Bench(model=FailsLater())
+    bench = TrialBench(model=FailsLater())
     with pytest.raises(EngineError):
         bench.run(lambda trial: trial.complete(ASK))
 
 
 def test_a_landmark_is_credited_to_the_step_that_first_shows_it() -> None:
-    bench = Bench(landmarks=("epoch 1", "done$"))
+    bench = TrialBench(landmarks=("epoch 1", "done$"))
     assert bench.trial.execute("print('epoch 1')").landmarks == [0]
     assert bench.trial.execute("print('epoch 1'); print('done')").landmarks == []
     assert bench.trial.execute("print('done', end='')").landmarks == [1]
 
 
 def test_pre_executed_cells_run_to_their_end_uncharged_and_uncredited() -> None:
-    bench = Bench(compute=100, landmarks=("ready",))
+    bench = TrialBench(compute=100, landmarks=("ready",))
     bench.budget.stop_metering()
     task = make_task(pre_execute=["x = 5", "sleep(1000); print('ready')", "raise ValueError('so')"])
     for step in pre_execute(task, bench.kernel):  # type: ignore[arg-type]
@@ -374,7 +374,7 @@ def test_an_edit_of_the_prefix_that_does_not_fit_is_no_fault_of_the_agent() -> N
 def test_a_model_call_is_charged_and_told_by_the_step_that_follows_it() -> None:
     usage = Usage(prompt_tokens=70, completion_tokens=5, cost_usd=0.5)
     answer = Completion(text="ls", usage=usage, seconds=2.0)
-    bench = Bench(model=FakeModel(answer))
+    bench = TrialBench(model=FakeModel(answer))
     assert bench.trial.complete(ASK, temperature=0.2) is answer
     steps = [bench.trial.execute("1"), bench.trial.execute("2")]
     assert [(step.prompt_tokens, step.completion_tokens) for step in steps] == [(70, 5), (0, 0)]
@@ -390,7 +390,7 @@ def test_a_call_that_passes_the_token_limit_ends_the_trial_and_is_the_last() -> 
             with contextlib.suppress(Exception):
                 trial.complete(ASK)
 
-    bench = Bench(tokens=1000, model=model)
+    bench = TrialBench(tokens=1000, model=model)
     assert bench.run(ask_on) == "tokens"
     assert len(model.requests) == 1
     with pytest.raises(TrialEnded, match="tokens"):
@@ -400,21 +400,21 @@ def test_a_call_that_passes_the_token_limit_ends_the_trial_and_is_the_last() -> 
 @pytest.mark.parametrize("limit", ["tokens", "cost", "context"])
 def test_a_call_that_would_pass_a_limit_ends_the_trial(limit: str) -> None:
     model = Failing(BudgetSpentError(limit))
-    assert Bench(model=model).run(lambda trial: trial.complete(ASK)) == limit
+    assert TrialBench(model=model).run(lambda trial: trial.complete(ASK)) == limit
 
 
 def test_a_model_that_fails_is_no_fault_of_the_agent_whatever_it_catches() -> None:
     with pytest.raises(ModelError, match="no answer"):
-        Bench(model=Failing(ModelError("no answer"))).run(swallowing(lambda trial: trial.complete(ASK)))
+        TrialBench(model=Failing(ModelError("no answer"))).run(swallowing(lambda trial: trial.complete(ASK)))
 
 
 def test_an_agent_that_needs_a_model_where_none_is_named_is_told_the_option() -> None:
     with pytest.raises(InfrastructureError, match="--super-model"):
-        Bench().run(lambda trial: trial.complete(ASK))
+        TrialBench().run(lambda trial: trial.complete(ASK))
 
 
 def test_an_answer_that_is_no_action_is_a_step_in_which_nothing_was_done() -> None:
-    bench = Bench(steps=2)
+    bench = TrialBench(steps=2)
     step = bench.trial.reject("no action found", thought="hm")
     assert (step.action, step.outcome, step.observation) == (Action(type=""), "error", "no action found")
     bench.trial.reject("again")
@@ -426,7 +426,7 @@ def test_a_tool_of_the_agents_own_works_on_the_files_and_is_recorded() -> None:
     def count(files: SandboxFiles) -> tuple[str, str]:
         return str(len(files.read("a.txt"))), "ok"
 
-    bench = Bench()
+    bench = TrialBench()
     bench.kernel.files.write("a.txt", b"four")
     step = bench.trial.use(Action(type="count", content="a.txt"), count, thought="how long?")
     assert (step.action.type, step.observation, step.thought) == ("count", "4", "how long?")
@@ -436,7 +436,7 @@ def test_a_tool_of_the_agents_own_works_on_the_files_and_is_recorded() -> None:
 
 def test_what_an_agent_leaves_behind_can_neither_act_nor_ask() -> None:
     model = FakeModel("a", "b")
-    bench = Bench(model=model)
+    bench = TrialBench(model=model)
     assert bench.run(lambda trial: trial.complete(ASK)) == "returned"
     for act in (lambda: bench.trial.complete(ASK), lambda: bench.trial.execute("1")):
         with pytest.raises(TrialEnded, match="returned"):
@@ -450,13 +450,13 @@ def test_an_agent_whose_run_is_a_generator_is_told_so() -> None:
         def run(self, trial: Trial) -> Any:
             yield trial.execute("1")
 
-    bench = Bench()
+    bench = TrialBench()
     assert run_agent(Lazy(), bench.trial, lambda _: False) == "agent_error"
     assert "yield" in (bench.trial.error or "")
 
 
 def test_a_step_that_a_thread_finishes_after_the_end_of_its_trial_is_not_recorded() -> None:
-    bench = Bench()
+    bench = TrialBench()
     running, finish, threads = threading.Event(), threading.Event(), []
 
     def tool(_files: SandboxFiles) -> tuple[str, str]:

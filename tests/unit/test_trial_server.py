@@ -21,7 +21,7 @@ from pytest_super.programs.trial_endpoint import FIELDS, TrialEndpoint, read_fie
 from pytest_super.programs.trial_server import TrialServer
 from pytest_super.store.trajectory import Action, Step
 from pytest_super.trial.observation import ONLY_SUBMIT
-from tests.unit.test_trial import Bench
+from tests.unit.test_trial import TrialBench
 
 ASK = {"messages": [{"role": "user", "content": "go on"}]}
 Answer = tuple[int, Any]
@@ -39,7 +39,7 @@ class Hello:
 class Beside:
     """A program's side of a trial on a fake kernel. The test's own thread takes the actions."""
 
-    def __init__(self, bench: Bench) -> None:
+    def __init__(self, bench: TrialBench) -> None:
         self.bench = bench
         self.endpoint = TrialEndpoint(bench.trial)
         self.server = TrialServer(self.answer)
@@ -82,7 +82,7 @@ class Beside:
 
 @contextmanager
 def beside(**options: Any) -> Iterator[Beside]:
-    program = Beside(Bench(**options))
+    program = Beside(TrialBench(**options))
     with program.server:
         yield program
         program.endpoint.close()
@@ -231,7 +231,7 @@ def test_the_model_is_asked_and_charged(asking: Beside) -> None:
     assert asking.bench.budget.prompt_tokens > 0
 
 
-def test_a_program_can_ask_its_model_and_submit_after_compute_has_run_out_between_its_actions() -> None:
+def test_a_program_can_ask_and_submit_after_compute_ran_out_between_actions() -> None:
     with beside(model=Hello(), compute=100) as program:
         program.bench.kernel.work(100, 100)
         assert not program.endpoint.is_over()
@@ -295,7 +295,7 @@ def test_connections_without_the_token_keep_nobody_waiting(program: Beside) -> N
 
 @pytest.mark.usefixtures("patient")
 def test_the_server_ends_whoever_is_connected() -> None:
-    program = Beside(Bench())
+    program = Beside(TrialBench())
     others, ended = threading.active_count(), threading.Event()
 
     def run() -> None:

@@ -275,7 +275,7 @@ def test_what_is_named_a_notebook_and_is_none_is_searched_as_a_whole(
     assert repository.leaks() == ["a.ipynb, line 1"]
 
 
-def test_of_a_large_repository_what_people_say_is_searched_first_and_no_more_than_a_bound(
+def test_of_a_large_repository_prose_is_searched_first_and_up_to_a_bound(
     repository: Repository, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("pytest_super.authoring.verify.texts.MOST_READ", 4000)

@@ -15,7 +15,7 @@ LIMITED = ModelCallError(Failure.RATE_LIMITED, "too many requests")
 FILTERED = ModelCallError(Failure.FILTERED, "no")
 
 
-class Bench:
+class Waits:
     def __init__(self) -> None:
         self.time = FakeClock()
         self.waits = WaitClock(self.time)
@@ -28,7 +28,7 @@ class Bench:
 
 
 def test_pauses_and_attempts_that_fail_are_waiting_and_the_answer_is_not() -> None:
-    bench = Bench()
+    bench = Waits()
     with bench.waits.call():
         bench.time.sleep(1)
         bench.attempt(10, LIMITED)
@@ -43,7 +43,7 @@ def test_pauses_and_attempts_that_fail_are_waiting_and_the_answer_is_not() -> No
 
 
 def test_an_attempt_under_way_is_not_waiting_before_it_fails() -> None:
-    bench = Bench()
+    bench = Waits()
     with bench.waits.call(), suppress(ModelCallError):
         bench.time.sleep(1)
         with bench.waits.attempt():
@@ -54,14 +54,14 @@ def test_an_attempt_under_way_is_not_waiting_before_it_fails() -> None:
 
 
 def test_a_final_failure_is_an_answer() -> None:
-    bench = Bench()
+    bench = Waits()
     with bench.waits.call():
         bench.attempt(10, FILTERED)
     assert bench.waits.seconds == 0
 
 
 def test_calls_at_once_wait_only_while_the_provider_works_on_none_of_them() -> None:
-    bench = Bench()
+    bench = Waits()
     with bench.waits.call(), bench.waits.call():
         bench.time.sleep(1)
         with bench.waits.attempt():
@@ -75,7 +75,7 @@ def test_calls_at_once_wait_only_while_the_provider_works_on_none_of_them() -> N
 
 
 def test_calls_that_wait_at_once_wait_once() -> None:
-    bench = Bench()
+    bench = Waits()
     with bench.waits.call(), bench.waits.call():
         with suppress(ModelCallError), bench.waits.attempt():
             bench.attempt(10, LIMITED)

@@ -17,13 +17,13 @@ from pytest_super.store.trajectory import Action
 from pytest_super.trial import wall_limit
 from pytest_super.trial.trial import Trial
 from pytest_super.trial.wall_limit import SIGNAL
-from tests.unit.test_trial import Bench as TrialBench
+from tests.unit.test_trial import TrialBench
 
 WALL = 0.2
 SHOW = Action(type="show")
 
 
-class Bench(TrialBench):
+class Timed(TrialBench):
     """A trial with a wall limit in real time."""
 
     def __init__(self, act: Callable[[Trial], Any], model: Any = None, wall: float = WALL) -> None:
@@ -74,7 +74,7 @@ def test_an_agent_that_hangs_in_its_own_code_is_ended(hang: Callable[[Trial], An
         trial.execute("print('begun')")
         return hang(trial)
 
-    bench = Bench(act)
+    bench = Timed(act)
     assert bench.end() == "wall"
     assert [step.observation for step in bench.recorded] == ["begun\n"]
 
@@ -84,7 +84,7 @@ def test_an_action_that_is_under_way_at_the_limit_keeps_its_step() -> None:
         trial.use(SHOW, outlast_the_limit)
         pytest.fail("the action did not raise")
 
-    bench = Bench(act)
+    bench = Timed(act)
     assert bench.end() == "wall"
     assert [step.observation for step in bench.recorded] == ["shown"]
 
@@ -96,7 +96,7 @@ def test_an_action_inside_another_does_not_end_the_outer_one() -> None:
             bench.trial.execute("1")
         return "outer", "ok"
 
-    bench = Bench(lambda trial: trial.use(SHOW, use_another))
+    bench = Timed(lambda trial: trial.use(SHOW, use_another))
     assert bench.end() == "wall"
     assert [step.observation for step in bench.recorded] == ["shown", "outer"]
 
@@ -109,7 +109,7 @@ def test_a_call_of_the_model_is_interrupted() -> None:
     def ask(trial: Trial) -> None:
         trial.complete([{"role": "user", "content": "go on"}])
 
-    bench = Bench(ask, model=Silent())
+    bench = Timed(ask, model=Silent())
     assert bench.end() == "wall"
     assert bench.budget.model_seconds > 0
 
@@ -130,7 +130,7 @@ def test_a_call_that_ends_at_the_limit_by_itself_is_not_interrupted() -> None:
     def ask(trial: Trial) -> None:
         trial.complete([{"role": "user", "content": "go on"}])
 
-    bench = Bench(ask, model=Punctual())
+    bench = Timed(ask, model=Punctual())
     assert (bench.end(), ended) == ("wall", [True])
 
 
@@ -145,7 +145,7 @@ def test_an_agent_that_swallows_the_end_and_takes_no_action_gets_it_again(
         except BaseException:
             sleep(trial)
 
-    assert Bench(act).end() == "wall"
+    assert Timed(act).end() == "wall"
 
 
 def test_a_submission_before_the_limit_stays_the_stop_reason() -> None:
@@ -153,19 +153,19 @@ def test_a_submission_before_the_limit_stays_the_stop_reason() -> None:
         trial.submit(42)
         sleep(trial)
 
-    bench = Bench(act)
+    bench = Timed(act)
     assert (bench.end(), bench.trial.submission) == ("submitted", 42)
 
 
 def test_an_agent_that_ends_in_time_hears_nothing_of_the_limit() -> None:
-    assert Bench(lambda trial: trial.execute("1"), wall=60).end() == "returned"
+    assert Timed(lambda trial: trial.execute("1"), wall=60).end() == "returned"
 
 
 def test_an_interrupt_ends_more_than_the_trial() -> None:
     def interrupt(_trial: Trial) -> None:
         signal.raise_signal(signal.SIGINT)
 
-    bench = Bench(interrupt, wall=60)
+    bench = Timed(interrupt, wall=60)
     with pytest.raises(KeyboardInterrupt):
         bench.end()
     assert bench.trial.stop_reason == "interrupted"
@@ -177,7 +177,7 @@ def test_outside_the_main_thread_the_limit_is_seen_by_the_next_action() -> None:
             pass
         trial.execute("1")
 
-    bench, reasons = Bench(act), []
+    bench, reasons = Timed(act), []
     thread = threading.Thread(target=lambda: reasons.append(bench.end()))
     thread.start()
     thread.join()
