@@ -210,7 +210,7 @@ BUDGET = {
     "trial": (1202, 2015),
 }
 # What the table may add up to, the lines of tests, and the words of README.md and docs.
-MOST = {"code": 33_828, "lines": 56_785, "tests": 45_751, "words": 38_689}
+MOST = {"code": 33_828, "lines": 56_785, "tests": 45_750, "words": 38_689}
 
 
 def code_lines(text: str, nodes: list[ast.AST]) -> int:
