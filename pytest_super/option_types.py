@@ -5,12 +5,28 @@ from __future__ import annotations
 import json
 import re
 import shlex
+from argparse import ArgumentTypeError
+from collections.abc import Callable
 from dataclasses import dataclass
 from math import inf, isfinite, nan
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+
+def told(parse: Callable[[str], Any]) -> Callable[[str], Any]:
+    """`parse` with its own error messages, which argparse does not show."""
+
+    def checked(text: str) -> Any:
+        try:
+            return parse(text)
+        except ValueError as error:
+            from pytest_super.redaction import without_secret
+
+            raise ArgumentTypeError(f"{without_secret(text)!r}: {error}") from None
+
+    return checked
 
 
 def positive(text: str) -> int:

@@ -12,7 +12,7 @@ from pytest_super.commands.compare import add_max_regression
 from pytest_super.commands.stored_run import add_run, run_of
 from pytest_super.errors import SuperError
 from pytest_super.gate import require_scipy
-from pytest_super.option_types import PASS_CHANCE, Epochs, chance, epochs
+from pytest_super.option_types import PASS_CHANCE, Epochs, chance, epochs, told
 from pytest_super.words import counted, named, one_line
 
 if TYPE_CHECKING:
@@ -38,15 +38,14 @@ def add_arguments(parser: ArgumentParser) -> None:
     )
     actions.add_parser("show", help="print what the file says of each task")
     check = actions.add_parser("check", help="print what a comparison with it can find, and why to renew it")
-    check.add_argument(
-        "--epochs", type=epochs, default=Epochs(1, 1), help="--super-epochs of the later run (default: 1)"
-    )
+    later = "--super-epochs of the later run (1)"
+    check.add_argument("--epochs", type=told(epochs), default=Epochs(1, 1), help=later)
     check.add_argument(
         "--pass-chance",
         metavar="CHANCE",
-        type=chance,
+        type=told(chance),
         default=PASS_CHANCE,
-        help=f"--super-pass-chance (default: {PASS_CHANCE})",
+        help=f"--super-pass-chance ({PASS_CHANCE})",
     )
     check.add_argument(
         "--must-solve",

@@ -4,7 +4,7 @@ from argparse import ArgumentParser, Namespace
 
 from pytest_super.commands.stored_run import NAMES, add_directory
 from pytest_super.gate import require_scipy
-from pytest_super.option_types import points
+from pytest_super.option_types import points, told
 
 HELP = "compare two runs: better, worse, or cannot tell"
 
@@ -19,7 +19,7 @@ def add_arguments(parser: ArgumentParser) -> None:
 def add_max_regression(parser: ArgumentParser) -> None:
     parser.add_argument(
         "--max-regression",
-        type=points,
+        type=told(points),
         default=10.0,
         metavar="POINTS",
         help="the drop to rule out (default: 10)",

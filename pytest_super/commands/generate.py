@@ -1,11 +1,9 @@
 """`pytest-super generate`: tasks of the set auto, made from repositories with a model."""
 
-from argparse import ArgumentParser, ArgumentTypeError, Namespace
-from collections.abc import Callable
+from argparse import ArgumentParser, Namespace
 from pathlib import Path
-from typing import Any
 
-from pytest_super.option_types import amount, parameter, positive
+from pytest_super.option_types import amount, parameter, positive, told
 
 HELP = "make tasks from repositories with a model"
 JOBS = 4
@@ -39,20 +37,6 @@ def add_arguments(parser: ArgumentParser) -> None:
     parser.add_argument(
         "--jobs", type=told(positive), default=JOBS, metavar="N", help=f"repositories at once ({JOBS})"
     )
-
-
-def told(parse: Callable[[str], Any]) -> Callable[[str], Any]:
-    """`parse` with its own error messages, which argparse does not show."""
-
-    def checked(text: str) -> Any:
-        try:
-            return parse(text)
-        except ValueError as error:
-            from pytest_super.redaction import without_secret
-
-            raise ArgumentTypeError(f"{without_secret(text)!r}: {error}") from None
-
-    return checked
 
 
 def run(arguments: Namespace) -> int:

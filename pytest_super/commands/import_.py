@@ -5,6 +5,7 @@ from pathlib import Path
 
 from pytest_super.commands.image import add_build_options
 from pytest_super.kernel.providers.docker.engine import SUPER_IMAGE
+from pytest_super.option_types import told
 
 HELP = "make task files from published data"
 SETS = ("expert", "masked", "auto")
@@ -44,7 +45,7 @@ def add_super(data: ArgumentParser) -> None:
         data.add_argument(
             f"--{field}",
             default=default,
-            type=size,
+            type=told(size),
             metavar="SIZE",
             help=f"the tasks' `sandbox.{field}`, or none (default: %(default)s)",
         )

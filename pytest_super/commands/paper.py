@@ -4,7 +4,7 @@ from argparse import ArgumentParser, Namespace
 from pathlib import Path
 
 from pytest_super.commands.sandboxes import add_sandbox_arguments, kernel_starter
-from pytest_super.option_types import amount
+from pytest_super.option_types import amount, told
 
 HELP = "write a first task file for the code of a paper, with the values that it yields"
 # Each with its help; they can be repeated.
@@ -39,7 +39,7 @@ def add_arguments(parser: ArgumentParser) -> None:
         "--block", metavar="REGEX", help="finds headings: a value's name begins with the last one before it"
     )
     new.add_argument(
-        "--timeout", type=amount, metavar="SECONDS", help="how long a command can run (default: 600)"
+        "--timeout", type=told(amount), metavar="SECONDS", help="how long a command can run (default: 600)"
     )
     new.add_argument("--paper", type=Path, metavar="FILE", help="the paper's text (.txt, .md, .pdf)")
     new.add_argument("--output", type=Path, metavar="FILE", help="the task file (default: NAME.task.yaml)")

@@ -4,7 +4,7 @@ from argparse import ArgumentParser, Namespace
 from pathlib import Path
 
 from pytest_super.commands.stored_run import add_directory
-from pytest_super.option_types import positive
+from pytest_super.option_types import positive, told
 from pytest_super.words import counted
 
 HELP = "list the stored runs, or remove old ones"
@@ -14,7 +14,7 @@ def add_arguments(parser: ArgumentParser) -> None:
     add_directory(parser)
     parser.add_argument(
         "--prune",
-        type=positive,
+        type=told(positive),
         metavar="N",
         help="remove all but the newest N runs and those of baselines, and the snapshots of prefixes",
     )

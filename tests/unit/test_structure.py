@@ -188,10 +188,10 @@ def test_no_module_imports_private_names_of_pytest() -> None:
 # How large the project may be, see "Style" in CONTRIBUTING.md. By folder of the package, "." for modules in
 # none: the lines of code, without blanks, comments, docstrings and imports, and all lines.
 BUDGET = {
-    ".": (978, 1609),
+    ".": (985, 1625),
     "agents": (1424, 2437),
     "authoring": (4460, 7176),
-    "commands": (1051, 1725),
+    "commands": (1043, 1709),
     "functions": (1237, 1999),
     "gate": (1462, 2580),
     "grading": (592, 997),
@@ -210,7 +210,7 @@ BUDGET = {
     "trial": (1202, 2015),
 }
 # What the table may add up to, the lines of tests, and the words of README.md and docs.
-MOST = {"code": 33_828, "lines": 56_785, "tests": 45_750, "words": 38_689}
+MOST = {"code": 33_827, "lines": 56_785, "tests": 45_750, "words": 38_689}
 
 
 def code_lines(text: str, nodes: list[ast.AST]) -> int:
