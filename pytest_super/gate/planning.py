@@ -76,9 +76,11 @@ def schedule(baseline: Sample, *, least: int, most: int, margin: float, pass_cha
     """
     noises = widening(baseline.shares) * noises_of(baseline)
     quantiles = sum(quantile_of(level, baseline.counts.sum()) for level in (LEVEL, pass_chance))
-    # In a single epoch the noise of a task's trials cannot be seen.
-    for top in range(max(least, min(most, 2)), most + 1):
-        epochs = allocation(noises, baseline.shares, least, top)
+    fewest = max(least, min(most, 2))  # a single trial does not show the noise of its task
+    parts = baseline.shares * numpy.sqrt(noises)
+    for top in range(fewest, most + 1):
+        # In proportion to each task's part in the error (Neyman 1934), without the last bits of the quotient.
+        epochs = numpy.maximum(fewest, numpy.ceil(numpy.round(top * parts / parts.max(), 6)))
         is_enough = quantiles * sqrt(noise_of(baseline, epochs, noises)) <= margin
         if is_enough:
             break
@@ -87,14 +89,6 @@ def schedule(baseline: Sample, *, least: int, most: int, margin: float, pass_cha
         for look in range(least, int(epochs.max()) + 1)
     ]
     return Schedule(epochs=[int(one) for one in epochs], least=least, variances=by_look, is_enough=is_enough)
-
-
-def allocation(noises: Numbers, shares: Numbers, least: int, top: int) -> Numbers:
-    """Epochs in proportion to each task's part in the error (Neyman 1934), `top` for the largest."""
-    parts = shares * numpy.sqrt(noises)
-    # Rounded first, because of the last bits of the quotient.
-    epochs: Numbers = numpy.maximum(least, numpy.ceil(numpy.round(top * parts / parts.max(), 6)))
-    return epochs
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -375,7 +375,7 @@ def test_epochs_follow_the_noise_of_the_baseline() -> None:
 
 def test_a_large_margin_needs_few_epochs_and_a_small_one_all() -> None:
     base = noisy_and_calm()
-    assert set(plan_of(base, Selected(ids=base.tasks.keys()), Epochs(2, 10), 0.3).epochs.values()) == {2}
+    assert set(plan_of(base, Selected(ids=base.tasks.keys()), Epochs(1, 10), 0.3).epochs.values()) == {2}
     assert max(plan_of(base, Selected(ids=base.tasks.keys()), Epochs(2, 10), 0.01).epochs.values()) == 10
 
 
