@@ -21,7 +21,8 @@ import numpy
 from coverage import CORRELATIONS, DROP, MARGIN, MOST_WRONG, TASKS, beta
 from numpy.typing import NDArray
 
-from pytest_super.gate.difference import CANNOT_TELL, PASS, REGRESSED, difference, verdict
+from pytest_super.gate import CANNOT_TELL
+from pytest_super.gate.difference import PASS, REGRESSED, difference, verdict
 from pytest_super.gate.planning import Schedule, schedule
 from pytest_super.gate.samples import Pair, sample_of
 from pytest_super.option_types import LEAST_EPOCHS, MOST_EPOCHS, PASS_CHANCE

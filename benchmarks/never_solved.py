@@ -38,10 +38,9 @@ from coverage import (
 from coverage import sample as trials_of
 from numpy.typing import NDArray
 
-from pytest_super.gate import Selected
+from pytest_super.gate import CANNOT_TELL, Selected
 from pytest_super.gate.comparison import ComparedTask
 from pytest_super.gate.difference import (
-    CANNOT_TELL,
     PASS,
     REGRESSED,
     Verdict,

@@ -24,9 +24,10 @@ from collections import Counter
 from pathlib import Path
 from statistics import fmean
 
+from pytest_super.gate import CANNOT_TELL
 from pytest_super.gate.baseline_file import read_side, write_baseline
 from pytest_super.gate.comparison import compare
-from pytest_super.gate.difference import CANNOT_TELL, PASS, REGRESSED, Verdict, by_look, difference, verdict
+from pytest_super.gate.difference import PASS, REGRESSED, Verdict, by_look, difference, verdict
 from pytest_super.gate.planning import schedule, standard_error
 from pytest_super.gate.samples import LEVEL, Pair, sample_of
 from pytest_super.gate.side import side_of_run

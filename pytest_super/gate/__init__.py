@@ -3,12 +3,13 @@
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from importlib.util import find_spec
-from typing import Protocol
+from typing import Final, Protocol
 
 from pytest_super.errors import SuperError
 from pytest_super.store.results import TrialResult
 
-PASSED, FAILED, OPEN, CANNOT_TELL = "passed", "FAILED", "open", "cannot tell"
+PASSED, FAILED, OPEN = "passed", "FAILED", "open"
+CANNOT_TELL: Final = "cannot tell"
 # One of several gates decides for all of them: the first of these that one of them has.
 WORST_FIRST = (FAILED, OPEN, CANNOT_TELL, PASSED)
 # How the lines of a verdict begin.

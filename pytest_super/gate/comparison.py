@@ -9,8 +9,8 @@ from functools import cached_property, partial
 from statistics import fmean
 
 from pytest_super.errors import SuperError
+from pytest_super.gate import CANNOT_TELL
 from pytest_super.gate.difference import (
-    CANNOT_TELL,
     PASS,
     Confidence,
     Difference,
@@ -88,7 +88,7 @@ class SetComparison:
         needed = epochs_to_detect(self.baseline, self.margin) or 0
         return max(needed - max(len(one.candidate.values) for one in self.tasks), 0)
 
-    @property
+    @cached_property
     def baseline(self) -> Sample:
         """The baseline's trials."""
         return sample_of(

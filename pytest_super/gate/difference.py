@@ -16,13 +16,13 @@ from typing import Final, Literal, TypeAlias
 import numpy
 from scipy.special import stdtr
 
+from pytest_super.gate import CANNOT_TELL
 from pytest_super.gate.errors import ROUNDING
 from pytest_super.gate.samples import LEVEL, Pair, Sample, Variance, dot, quantile_of, samples_of, variance_of
 
 Verdict: TypeAlias = Literal["pass", "regressed", "cannot tell"]
 PASS: Final = "pass"
 REGRESSED: Final = "regressed"
-CANNOT_TELL: Final = "cannot tell"
 
 Confidence: TypeAlias = "Callable[[str, int], float]"
 """How sure each one-sided bound of a set must be, if so many sets share the error."""

@@ -12,6 +12,13 @@ from scipy.special import stdtrit
 
 Numbers: TypeAlias = NDArray[numpy.float64]
 """The tasks are the last axis. Arrays of several comparisons at once have more axes before it."""
+LEVEL = 0.95
+"""The confidence of each one-sided bound; both together are an interval of 90 %."""
+# Few trials tell little about their variance, and equal ones nothing. So the estimate is moderated by a prior
+# one (Smyth 2004, doi 10.2202/1544-6115.1027) with the weight of so many degrees of freedom: the largest
+# variance that values from 0 to 1 can have.
+PRIOR_VARIANCE = 1 / 4
+PRIOR_FREEDOM = 4.0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -130,15 +137,6 @@ def variance(values: Sequence[float]) -> float:
     """Compute it for two values or more, in a tenth of the time of the exact `statistics.variance`."""
     mean = fmean(values)
     return fsum((value - mean) ** 2 for value in values) / (len(values) - 1)
-
-
-LEVEL = 0.95
-"""The confidence of each one-sided bound; both together are an interval of 90 %."""
-# Few trials tell little about their variance, and equal ones nothing. So the estimate is moderated by a prior
-# one (Smyth 2004, doi 10.2202/1544-6115.1027) with the weight of so many degrees of freedom: the largest
-# variance that values from 0 to 1 can have.
-PRIOR_VARIANCE = 1 / 4
-PRIOR_FREEDOM = 4.0
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -14,13 +14,7 @@ import pytest
 
 from pytest_super.errors import SuperError
 from pytest_super.gate import Selected
-from pytest_super.gate.baseline_file import (
-    read_baseline,
-    read_side,
-    why_renew,
-    with_run,
-    write_baseline,
-)
+from pytest_super.gate.baseline_file import read_baseline, read_side, why_renew, with_run, write_baseline
 from pytest_super.gate.comparison import compare
 from pytest_super.gate.difference import Difference, by_look, holm_levels
 from pytest_super.gate.earlier import EarlierRuns

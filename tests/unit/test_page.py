@@ -25,13 +25,7 @@ from pytest_super.report.page.conversation import conversation_of
 from pytest_super.report.page.figures import figures_of
 from pytest_super.report.page.interval import TaskMean, general_mean
 from pytest_super.report.page.pair import pair_of
-from pytest_super.report.page.render import (
-    MOST_OF_TRIAL,
-    one_file,
-    run_page,
-    runs_page,
-    trial_body,
-)
+from pytest_super.report.page.render import MOST_OF_TRIAL, one_file, run_page, runs_page, trial_body
 from pytest_super.report.page.server import Pages
 from pytest_super.report.page.stored import read_run
 from pytest_super.report.page.texts import Text, text_of

@@ -11,7 +11,8 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from scipy.special import ndtri, stdtrit
 
-from pytest_super.gate.difference import CANNOT_TELL, PASS, REGRESSED, chance_of_drop, difference, verdict
+from pytest_super.gate import CANNOT_TELL
+from pytest_super.gate.difference import PASS, REGRESSED, chance_of_drop, difference, verdict
 from pytest_super.gate.looks import confidences
 from pytest_super.gate.planning import epochs_to_detect, power, schedule
 from pytest_super.gate.samples import PRIOR_VARIANCE, Pair, between_tasks, sample_of, trace_of_square
@@ -261,6 +262,7 @@ def test_five_looks_err_as_often_as_one_and_more_often_the_later_they_come() -> 
 
 
 def test_looks_that_see_nearly_the_same_are_one() -> None:
+    assert confidences([1.0], 0.95) == pytest.approx([0.95])
     apart = confidences([0.5, 1.0], 0.95)
     assert confidences([0.5, 0.99, 0.995, 1.0], 0.95) == [apart[0], 1.0, 1.0, apart[1]]
 

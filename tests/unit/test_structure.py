@@ -193,7 +193,7 @@ BUDGET = {
     "authoring": (4460, 7176),
     "commands": (1043, 1709),
     "functions": (1237, 1999),
-    "gate": (1460, 2574),
+    "gate": (1460, 2573),
     "grading": (592, 997),
     "integrity": (307, 558),
     "kernel": (5676, 9602),
@@ -210,7 +210,7 @@ BUDGET = {
     "trial": (1202, 2015),
 }
 # What the table may add up to, the lines of tests, and the words of README.md and docs.
-MOST = {"code": 33_825, "lines": 56_779, "tests": 45_750, "words": 38_689}
+MOST = {"code": 33_825, "lines": 56_778, "tests": 45_745, "words": 38_689}
 
 
 def code_lines(text: str, nodes: list[ast.AST]) -> int:

@@ -142,6 +142,8 @@ def test_values_of_numpy_and_pandas_are_submitted_as_numbers_and_lists() -> None
     import pandas as pd  # type: ignore[import-untyped]  # a second that not every worker has to spend
 
     trial = TrialBench().trial
+    with pytest.raises(ValueError, match=r"must be a JSON value: .*type DataFrame is not.*: convert it"):
+        trial.submit({"a": pd.DataFrame()})
     trial.submit({np.int64(1): np.float32(0.5), "all": (pd.Series([1.5]), np.array([[True]]), math.inf)})
     assert trial.submission == {"1": 0.5, "all": [[1.5], [[True]], math.inf]}
 
