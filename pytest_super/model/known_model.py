@@ -31,7 +31,7 @@ from pytest_super.store.user_cache import cache_folder
 # A whole answer can take this long, by default.
 WHOLE_SECONDS = 600.0
 # Most of their prices are plain; litellm has rules of its own for some models of others.
-PLAINLY_PRICED = ("openai", "anthropic")
+PLAINLY_PRICED = ("openai", "anthropic", "gemini")
 # The file that litellm reads when it must not download a newer one.
 TABLE = "model_prices_and_context_window_backup.json"
 # Above the shortest of prompts that have a price of their own.
@@ -39,6 +39,8 @@ LONG_PROMPT = 100_000
 LONG_PRICE = re.compile(r"\w+_above_\d+k_tokens")
 # Prices by the length of a prompt or by the hour: litellm knows when they hold.
 CONDITIONAL = {"tiered_pricing", "off_peak_pricing"}
+# litellm knows no address on this machine, where each start of a server can have another port.
+LOCAL_PORT = re.compile(r"(?<=://)(localhost|127\.0\.0\.1|\[::1\]):\d+(?=/|$)")
 # Two threads would mix up the filters of warnings.
 IMPORTING = Lock()
 
@@ -88,7 +90,8 @@ class KnownModel:
         self._secrets = secrets_in(parameters)
         self._prices = prices_in(parameters)
         self.base, self.key = parameters.get("api_base") or parameters.get("base_url"), None
-        kept = read_kept(["name", model, self.base])
+        self._name_key = ["name", model, self.base and LOCAL_PORT.sub(r"\1", str(self.base))]
+        kept = read_kept(self._name_key)
         reading = Reading(*kept) if kept else self._read(parameters.get("api_key"))
         self.provider, self.name = reading.provider, reading.name
         self.supported = frozenset(reading.supported)
@@ -106,7 +109,7 @@ class KnownModel:
             reading = Reading(found[1], found[0], sorted(supported or ()))
         # An address or a key can come from the environment.
         if reading.provider and self.key in (None, key) and self.base == given:
-            keep(["name", self.model, given], reading)
+            keep(self._name_key, reading)
         return reading
 
     def missing_keys(self) -> list[str]:
@@ -146,20 +149,18 @@ class KnownModel:
     def _sum(self, request: Mapping[str, Any], served: str | None, usage: Mapping[str, Any]) -> float | None:
         """litellm's, which includes every discount and tier."""
         litellm = self._told_of_prices
-        try:
-            return float(
-                litellm.completion_cost(
-                    litellm.ModelResponse(model=served, usage=litellm.Usage(**usage)),
-                    model=self.model,
-                    custom_llm_provider=self.provider or None,
-                    base_model=request.get("base_model"),
-                    custom_pricing=bool(self._prices),
-                    optional_params={"service_tier": request.get("service_tier")},
-                )
+        # It raises a plain Exception for a model whose price it does not know.
+        with suppress(Exception):
+            cost = litellm.completion_cost(
+                litellm.ModelResponse(model=served, usage=litellm.Usage(**usage)),
+                model=self.model,
+                custom_llm_provider=self.provider or None,
+                base_model=request.get("base_model"),
+                custom_pricing=bool(self._prices),
+                optional_params={"service_tier": request.get("service_tier")},
             )
-        except Exception:
-            # It raises a plain Exception for a model whose price it does not know.
-            return None
+            return float(cost)
+        return None
 
     async def ask(self, request: Request, timeout: float | None) -> Body:
         """A whole chat completion, after `timeout` seconds at most. Raises ModelCallError."""
@@ -207,12 +208,11 @@ def entry_of(model: str, entries: Mapping[str, Any]) -> dict[str, Any]:
 def price_table() -> dict[str, Any]:
     """litellm's, by the names of models, without importing litellm. Empty if it is not where it was."""
     found = find_spec("litellm")
-    try:
-        folders = (found and found.submodule_search_locations) or []
+    folders = (found and found.submodule_search_locations) or []
+    with suppress(OSError, ValueError, IndexError):
         table: dict[str, Any] = json.loads((Path(folders[0]) / TABLE).read_bytes())
-    except (OSError, ValueError, IndexError):
-        return {}
-    return table
+        return table
+    return {}
 
 
 def plain_cost(entry: Mapping[str, Any], usage: Mapping[str, Any]) -> float | None:
@@ -262,10 +262,9 @@ def stated_cost(usage: Mapping[str, Any]) -> float | None:
 
 def read_kept(key: list[Any]) -> Any:
     """What was kept of this version of litellm; None if that is nothing."""
-    try:
+    with suppress(OSError, ValueError):
         return json.loads(kept_file(key).read_bytes())
-    except (OSError, ValueError):
-        return None
+    return None
 
 
 def keep(key: list[Any], value: Any) -> None:

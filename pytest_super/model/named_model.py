@@ -7,6 +7,7 @@ import re
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager, suppress
 from dataclasses import replace
+from functools import cache
 from math import ceil
 from typing import Any
 
@@ -40,6 +41,8 @@ from pytest_super.model.token_estimate import (
 from pytest_super.redaction import secrets_in
 
 CONNECT_SECONDS = 60.0
+# Those that this machine trusts, whose file takes a fiftieth of a second to read.
+certificates = cache(httpx.create_ssl_context)
 # In a refusal: OpenAI lets some models answer as a stream to verified organizations alone, and some servers
 # know no `stream_options`.
 STREAM = re.compile(r"\bstream", re.IGNORECASE)
@@ -63,15 +66,15 @@ class NamedModel(ModelProvider):
     def __init__(self, model: str, parameters: Mapping[str, Any] | None = None) -> None:
         self.model = model
         self.parameters = dict(parameters or {})
-        timeout = self.parameters.pop("timeout", None)
-        self._timeout = None if timeout is None else float(timeout)
+        seconds = self.parameters.pop("timeout", None)
+        self._timeout = None if seconds is None else float(seconds)
         self._known = KnownModel(model, self.parameters)
         self.takes_seed = "seed" in self._known.supported
         self._prices = prices_of(self._known.entry, self.parameters)
         self._secrets = secrets_in(self.parameters)
         # The gateway's rate limiter limits the connections, and the reader of an answer its time.
-        limits = httpx.Limits(max_connections=None)
-        self._client = httpx.AsyncClient(timeout=httpx.Timeout(None, connect=CONNECT_SECONDS), limits=limits)
+        limits, timeout = httpx.Limits(max_connections=None), httpx.Timeout(None, connect=CONNECT_SECONDS)
+        self._client = httpx.AsyncClient(verify=certificates(), timeout=timeout, limits=limits)
         self._streams = True
         self._spoken: dict[str, bool] = {}
         """By the protocol: whether the server speaks it, as far as it has been asked."""
@@ -89,8 +92,7 @@ class NamedModel(ModelProvider):
         """Uses the highest of the model's prices that litellm or the user knows."""
         # A parameter that the provider does not support is dropped, so it limits nothing.
         dropped = () if self._known.supported & set(LENGTHS) else LENGTHS
-        kept = {name: value for name, value in request.items() if name not in dropped}
-        return max_usage(kept, self._prices)
+        return max_usage({name: request[name] for name in request if name not in dropped}, self._prices)
 
     async def ask(self, asked: Asked, call: int) -> Answer:  # noqa: ARG002
         """One answer; the number of the call makes no difference. Raises ModelCallError."""
@@ -274,5 +276,4 @@ def has_message(body: Body) -> bool:
 
 
 def text_in(body: dict[str, Any], name: str) -> str | None:
-    value = body.get(name)
-    return value if isinstance(value, str) else None
+    return value if isinstance(value := body.get(name), str) else None

@@ -2,12 +2,14 @@
 
 import asyncio
 from importlib.metadata import version
+from pathlib import Path
 from typing import Any
 
 import pytest
 from packaging.version import Version
 
 from pytest_super.model.completion import RETRIED, Answer, Failure, ModelCallError, Usage
+from pytest_super.model.known_model import KnownModel
 from pytest_super.model.named_model import NamedModel
 from pytest_super.model.protocols.common import COMMON
 from pytest_super.model.provider import Asked
@@ -71,38 +73,36 @@ def test_thoughts_are_apart_from_the_text(openai_server: OpenAIServer, model: st
     assert (message["content"], message["reasoning_content"]) == ("an answer", "I think")
 
 
-@pytest.mark.parametrize("kind", ["hang", "trickle"])
-def test_a_provider_that_never_finishes_is_abandoned(
-    openai_server: OpenAIServer, model: str, kind: str
-) -> None:
-    openai_server.reply(Fault(kind))
-    error = failure_of(openai_server, model, timeout=0.5)
-    assert (error.failure, error.usage) == (Failure.TRANSIENT, Usage())
-    assert error.message == f"{model}: no answer within 0.5 s"
+def test_a_provider_that_never_finishes_is_abandoned(openai_server: OpenAIServer, model: str) -> None:
+    for kind in ("hang", "trickle"):
+        openai_server.reply(Fault(kind))
+        error = failure_of(openai_server, model, timeout=0.5)
+        assert (error.failure, error.usage) == (Failure.TRANSIENT, Usage()), kind
+        assert error.message == f"{model}: no answer within 0.5 s", kind
 
 
-@pytest.mark.parametrize(
-    ("kind", "failure", "status"),
-    [
-        *MEANINGS,
-        ("html", Failure.UNCLEAR, None),
-        ("reset", Failure.TRANSIENT, None),
-        ("truncated", Failure.UNCLEAR, None),
-    ],
-)
-def test_each_fault_is_a_failure_of_its_kind(
-    openai_server: OpenAIServer, model: str, kind: str, failure: Failure, status: int | None
-) -> None:
-    openai_server.always(Fault(kind, retry_after=7))
-    error = failure_of(openai_server, model)
-    assert error.failure is failure
-    assert error.message.startswith(f"{model} answered {status}: " if status else f"{model}: ")
-    assert KEY not in error.message
-    assert error.is_final == (failure not in RETRIED)
-    if failure is Failure.RATE_LIMITED:
-        assert error.retry_after == 7
-    # litellm's own client sends a request again whose connection broke.
-    assert len(openai_server.requests) == 1 or kind == "reset"
+FAULTS = [
+    *MEANINGS,
+    ("html", Failure.UNCLEAR, None),
+    ("reset", Failure.TRANSIENT, None),
+    ("truncated", Failure.UNCLEAR, None),
+]
+
+
+def test_each_fault_is_a_failure_of_its_kind(openai_server: OpenAIServer, model: str) -> None:
+    for kind, failure, status in FAULTS:
+        openai_server.requests.clear()
+        openai_server.always(Fault(kind, retry_after=7))
+        error = failure_of(openai_server, model)
+        assert error.failure is failure, kind
+        start = f"{model} answered {status}: " if status else f"{model}: "
+        assert error.message.startswith(start), kind
+        assert KEY not in error.message, kind
+        assert error.is_final == (failure not in RETRIED), kind
+        if failure is Failure.RATE_LIMITED:
+            assert error.retry_after == 7
+        # litellm's own client sends a request again whose connection broke.
+        assert len(openai_server.requests) == 1 or kind == "reset", kind
 
 
 def test_a_server_that_is_down_is_named_without_the_key(openai_server: OpenAIServer, model: str) -> None:
@@ -111,3 +111,17 @@ def test_a_server_that_is_down_is_named_without_the_key(openai_server: OpenAISer
     assert error.message.startswith(f"{model}: the connection to http://127.0.0.1:9")
     assert "failed: Connect call failed" in error.message
     assert KEY not in error.message
+
+
+def test_what_litellm_reads_is_kept_whatever_the_port_of_a_server_on_this_machine(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    first = KnownModel("deepseek/m", {"api_base": "http://localhost:1/v1"})
+    monkeypatch.setattr("pytest_super.model.known_model.import_litellm", NotImplemented)
+    again = KnownModel("deepseek/m", {"api_base": "http://localhost:23/v1"})
+    assert (again.provider, again.supported) == ("deepseek", first.supported)
+    assert again.base == "http://localhost:23/v1"
+    for other in ("http://localhost:1/v2", "http://elsewhere:1/v1"):
+        with pytest.raises(TypeError):
+            KnownModel("deepseek/m", {"api_base": other})
