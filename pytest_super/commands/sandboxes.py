@@ -47,6 +47,7 @@ def kernel_starter(
         for_task = replace(settings, labels=labels, hidden=(task.folder,))
         sandbox = find_provider(chosen.name).make(task.sandbox, for_task)
         refuse_missing(task.id, task.sandbox, sandbox)
-        return ready_kernel(Placement(sandbox, Prefix(task), prepared_code(task)), task)
+        # A grader runs programs.
+        return ready_kernel(Placement(sandbox, Prefix(task), prepared_code(task), task.grade is None), task)
 
     return start

@@ -26,14 +26,16 @@ def leaves_beside(value: Any, other: Any) -> Iterator[tuple[Place, Any, Any]]:
 
     Not recursive: agents write values of any depth.
     """
-    todo: list[tuple[Place, Any, Any]] = [((), value, other)]
+    path = list[str | int]()
+    todo = list[tuple[int, Any, Any, Any]]([(0, "", value, other)])
     while todo:
-        place, value, other = todo.pop()
+        depth, part, value, other = todo.pop()
+        path[depth:] = [part]
         if is_leaf(value):
-            yield place, value, other
+            yield tuple(path[1:]), value, other
         else:
             children = value.items() if isinstance(value, dict) else enumerate(value)
-            todo += reversed([((*place, part), child, part_of(other, part)) for part, child in children])
+            todo += reversed([(depth + 1, part, child, part_of(other, part)) for part, child in children])
 
 
 def value_at(value: Any, place: Place) -> Any:

@@ -191,14 +191,14 @@ BUDGET = {
     ".": (985, 1625),
     "agents": (1424, 2437),
     "authoring": (4460, 7176),
-    "commands": (1043, 1709),
+    "commands": (1043, 1710),
     "functions": (1237, 1999),
     "gate": (1460, 2573),
     "grading": (592, 997),
     "integrity": (307, 558),
-    "kernel": (5676, 9602),
-    "metrics": (1542, 2757),
-    "model": (3830, 6312),
+    "kernel": (5668, 9595),
+    "metrics": (1544, 2759),
+    "model": (3827, 6312),
     "platform": (310, 535),
     "programs": (1171, 1867),
     "report": (2565, 4173),
@@ -210,7 +210,7 @@ BUDGET = {
     "trial": (1202, 2015),
 }
 # What the table may add up to, the lines of tests, and the words of README.md and docs.
-MOST = {"code": 33_825, "lines": 56_778, "tests": 45_745, "words": 38_689}
+MOST = {"code": 33_816, "lines": 56_774, "tests": 45_712, "words": 38_689}
 
 
 def code_lines(text: str, nodes: list[ast.AST]) -> int:

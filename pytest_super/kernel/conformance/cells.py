@@ -47,14 +47,14 @@ def test_30_megabytes_in_one_print(shared_kernel: Kernel) -> None:
 
 
 def test_a_flood_can_be_interrupted(shared_kernel: Kernel) -> None:
-    assert shared_kernel.execute("while True: print('x' * 1000)", timeout=1).is_running
+    assert shared_kernel.execute("while True: print('x' * 1000)", timeout=0.3).is_running
     assert shared_kernel.interrupt(30).outcome is Outcome.INTERRUPTED
     assert still_works(shared_kernel)
 
 
 def test_errors_and_interrupts_leave_the_next_cells_output_alone(shared_kernel: Kernel) -> None:
     printed(shared_kernel, "import time")
-    for number in range(15):
+    for number in range(6):
         failed = shared_kernel.execute(f"raise ValueError({number})", timeout=60)
         assert (failed.outcome, failed.detail) == (Outcome.ERROR, f"ValueError: {number}")
         assert printed(shared_kernel, f"print('after', {number})") == f"after {number}\n"

@@ -33,16 +33,17 @@ def test_what_cannot_be_opened_raises_the_error_of_open(shared_kernel: Kernel) -
         shared_kernel.files.entries("/etc/passwd")
 
 
-def test_a_tree_is_uploaded_and_removed(kernel: Kernel, tmp_path: Path) -> None:
+def test_a_tree_is_uploaded_and_removed(shared_kernel: Kernel, tmp_path: Path) -> None:
+    files = shared_kernel.files
     (tmp_path / "deep").mkdir()
     (tmp_path / "deep" / "naïve name.txt").write_text("text")
     (tmp_path / "run.sh").write_text("#!/bin/sh\necho ran\n")
     (tmp_path / "run.sh").chmod(0o755)
     (tmp_path / "link").symlink_to("deep/naïve name.txt")
-    kernel.files.upload(tmp_path, "new/place")
-    listed = {(entry.name, entry.kind) for entry in kernel.files.entries("new/place")}
+    files.upload(tmp_path, "new/place")
+    listed = {(entry.name, entry.kind) for entry in files.entries("new/place")}
     assert listed == {("deep", "folder"), ("run.sh", "file"), ("link", "link")}
-    assert kernel.files.read("new/place/link") == b"text"
-    assert printed(kernel, "!new/place/run.sh; ls -1N new/place/deep") == "ran\nnaïve name.txt\n"
-    kernel.files.remove("new")
-    assert kernel.files.entries() == []
+    assert files.read("new/place/link") == b"text"
+    assert printed(shared_kernel, "!new/place/run.sh; ls -1N new/place/deep") == "ran\nnaïve name.txt\n"
+    files.remove("new")
+    assert "new" not in {entry.name for entry in files.entries()}

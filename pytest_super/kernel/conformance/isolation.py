@@ -15,7 +15,7 @@ import pytest
 
 from pytest_super.kernel.cell import Outcome
 from pytest_super.kernel.client import Kernel
-from pytest_super.kernel.conformance.support import SandboxFactory, isolating, printed, started
+from pytest_super.kernel.conformance.support import SandboxFactory, printed, started
 from pytest_super.kernel.http_requests import Reply
 from pytest_super.kernel.providers.bwrap import KEYCTL
 from pytest_super.tasks.sandbox_spec import SandboxSpec
@@ -125,13 +125,12 @@ def test_process_of_a_script_is_observed_to_its_end(shared_kernel: Kernel) -> No
     assert process.status in (3 << 8, None)
 
 
-def test_code_inside_cannot_read_or_write_the_memory_of_the_bridge(sandbox_factory: SandboxFactory) -> None:
+def test_code_inside_cannot_read_or_write_the_memory_of_the_bridge(isolated_kernel: Kernel) -> None:
     code = "import os\ntry: open(f'/proc/{os.getppid()}/mem', 'rb+')\nexcept OSError as e: print(e.strerror)"
-    with started(isolating(sandbox_factory)) as kernel:
-        assert printed(kernel, code) == "Permission denied\n"
+    assert printed(isolated_kernel, code) == "Permission denied\n"
 
 
-def test_code_inside_cannot_write_to_the_host_in_place_of_the_bridge(sandbox_factory: SandboxFactory) -> None:
+def test_code_inside_cannot_write_to_the_host_in_place_of_the_bridge(isolated_kernel: Kernel) -> None:
     # Into each open end of the sandbox's first process: by its name, and by pidfd_getfd.
     write = """
 import ctypes, os
@@ -142,19 +141,15 @@ for number in (0, 1):
         try: os.write(way(number), bytes(100))
         except OSError: pass
 """
-    with started(isolating(sandbox_factory)) as kernel:
-        results = [kernel.execute(code, timeout=30) for code in (write, "1")]
-        assert [(result.outcome, result.dropped) for result in results] == [(Outcome.OK, {})] * 2
+    results = [isolated_kernel.execute(code, timeout=30) for code in (write, "1")]
+    assert [(result.outcome, result.dropped) for result in results] == [(Outcome.OK, {})] * 2
 
 
 def test_code_inside_cannot_put_modules_into_the_bridge(sandbox_factory: SandboxFactory) -> None:
-    plant = """
-for name in ("socketserver", "http", "select", "subprocess", "shutil", "tarfile"):
-    with open(f"{name}.py", "w") as file:
-        file.write("open('imported', 'a').write(__name__)")
-"""
-    with started(sandbox_factory(SandboxSpec())) as kernel:
-        printed(kernel, plant)
+    names = "socketserver http select subprocess shutil tarfile"
+    plant = f"""for name in {names}; do echo "open('imported', 'a').write(__name__)" > $name.py; done"""
+    with started(sandbox_factory(SandboxSpec()), with_kernel=False) as kernel:
+        assert kernel.run_program(plant, {}, {}, timeout=60).outcome is Outcome.OK
         assert kernel.serve(lambda _: Reply(status=200, body=b""))
         kernel.files.remove("select.py")
         assert "imported" not in [entry.name for entry in kernel.files.entries()]

@@ -39,9 +39,11 @@ def shared_kernel(sandbox_factory: SandboxFactory) -> Iterator[Kernel]:
 
 
 @pytest.fixture(scope="module")
-def isolated_kernel(sandbox_factory: SandboxFactory) -> Iterator[Kernel]:
-    with started(isolating(sandbox_factory)) as kernel:
-        yield kernel
+def isolated_kernel(sandbox_factory: SandboxFactory, request: pytest.FixtureRequest) -> Kernel:
+    """The shared one, in a sandbox that isolates."""
+    isolating(sandbox_factory)
+    kernel: Kernel = request.getfixturevalue("shared_kernel")
+    return kernel
 
 
 @contextlib.contextmanager

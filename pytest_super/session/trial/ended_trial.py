@@ -1,7 +1,7 @@
 """The trial of an item, from its run to its stored result: what it has spent, and its scores."""
 
 from collections.abc import Callable
-from contextlib import suppress
+from contextlib import closing, suppress
 from dataclasses import asdict, replace
 from time import monotonic
 from typing import Any
@@ -172,9 +172,9 @@ def scores_of(runner: TrialRunner, spent: Spent) -> dict[str, Any]:
 
 def store(runner: TrialRunner, result: TrialResult) -> None:
     """Raises InfrastructureError."""
-    runner.folder.write_result(result)
-    write_notebook(runner.folder.path, runner.task, result, runner.trial.all_steps)
-    runner.folder.close()
+    with closing(runner.folder):
+        runner.folder.write_result(result)
+        write_notebook(runner.folder.path, runner.task, result, runner.trial.all_steps)
 
 
 def error_of(cause: BaseException | None, doing: Doing) -> str | None:
