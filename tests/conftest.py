@@ -1,5 +1,6 @@
 """For all tests. Any pytest that starts in the project reads it: it imports nothing that only tests need."""
 
+import gc
 import json
 import os
 import subprocess
@@ -25,6 +26,9 @@ if TYPE_CHECKING:  # It needs pytest-httpserver, which is not installed where on
 # The tests start hundreds of processes. Each would compile the package again.
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 sys.dont_write_bytecode = False
+
+# What tests parse lives shortly, and the modules always: searching them takes a fifth of the unit tests.
+gc.set_threshold(100_000, 50, 1000)
 
 # A shell's background jobs ignore SIGINT, and hand that on; the tests and their processes obey it.
 platform.obey_interrupts()

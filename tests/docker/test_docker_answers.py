@@ -125,7 +125,7 @@ def test_no_code_of_a_trial_can_read_or_write_its_record(
     pytester.makepyfile(spy=SPY)
     task = {"id": "a", "set": "expert", "query": "x", "answer": "FileNotFoundError FileNotFoundError"}
     (pytester.path / "a.task.yaml").write_text(json.dumps(task))
-    ran = pytester.runpytest_subprocess(
+    ran = pytester.runpytest(
         "--super-agent=spy:Agent", "--super-model=openai/gpt-4o", f"--super-sandbox={sandbox}", "."
     )
     ran.assert_outcomes(passed=1)

@@ -12,6 +12,7 @@ from pytest_super.cli import main
 from pytest_super.kernel.providers.docker.engine import connect
 from pytest_super.kernel.providers.docker.image import BUILT, BUILT_AS, DEFAULT_IMAGE
 from pytest_super.kernel.providers.docker.image.agent import LABEL
+from tests.conftest import read_lines
 
 pytestmark = pytest.mark.docker
 
@@ -78,12 +79,16 @@ class ToolProject:
         """Those of the model."""
         (self.path / "script.yaml").write_text(json.dumps(answers or ("unused",)))
 
+    def add_task(self, id: str, query: str) -> None:
+        task = {"id": id, "set": "expert", "query": query, "answer": 42, "limits": {"compute": 30}}
+        (self.path / f"{id}.task.yaml").write_text(json.dumps(task))
+
     def run(
         self, script: str, *arguments: str, version: str = VERSION, agent: str = "tool"
     ) -> pytest.RunResult:
         """The script is the program: with the message file as $1, the answer file as $2, the prompt as $3."""
-        task = {"id": "t", "set": "expert", "query": "What is it?", "answer": 42, "limits": {"compute": 30}}
-        (self.path / "t.task.yaml").write_text(json.dumps(task))
+        if not list(self.path.glob("*.task.yaml")):
+            self.add_task("t", "What is it?")
         (self.path / "setup/script.sh").write_text(script)
         return self.pytester.runpytest(
             f"--super-agent={agent}",
@@ -95,15 +100,17 @@ class ToolProject:
         )
 
     @property
-    def result(self) -> dict[str, Any]:
-        (line,) = (self.path / ".super/runs/latest/results.jsonl").read_text().splitlines()
-        result: dict[str, Any] = json.loads(line)
-        return result
+    def results(self) -> dict[str, dict[str, Any]]:
+        return {row["id"]: row for row in read_lines(self.path / ".super/runs/latest/results.jsonl")}
 
     @property
-    def steps(self) -> list[dict[str, Any]]:
-        (file,) = (self.path / ".super/runs/latest/trials").glob("t/*/trajectory.jsonl")
-        return [json.loads(line) for line in file.read_text().splitlines()]
+    def result(self) -> dict[str, Any]:
+        (result,) = self.results.values()
+        return result
+
+    def steps(self, id: str = "t") -> list[dict[str, Any]]:
+        (path,) = self.path.glob(f".super/runs/latest/trials/{id}/*/trajectory.jsonl")
+        return read_lines(path)
 
 
 @pytest.fixture
@@ -123,7 +130,7 @@ def test_a_program_gets_its_prompt_files_words_and_variables(project: ToolProjec
         "--super-agent-arg=a word of {home}",
         "--super-agent-env=MINE={place}",
     )
-    copied, command, _, _ = project.steps
+    copied, command, _, _ = project.steps()
     assert (copied["action"]["type"], command["action"]["type"]) == ("copy_agent_files", "command")
     said = command["observation"]
     assert said.startswith("What is it?\n\nWhen you are done, write your answer as JSON")
@@ -135,21 +142,27 @@ def test_a_program_gets_its_prompt_files_words_and_variables(project: ToolProjec
     assert (result["solved"], result["agent_version"]) == (True, VERSION)
 
 
-@pytest.mark.parametrize(
-    ("script", "read"),
-    [
-        ("echo 42 > $2; echo 7 > $1", "42"),
-        ("echo broken > $2; echo 42 > $1", "[The answer is that of the last message.]"),
-        ("printf 'It is\\n```json\\n42\\n```\\n' > $1", "[The answer is that of the last message.]"),
-    ],
-)
-def test_the_answer_is_that_of_the_file_else_that_of_the_last_message(
-    project: ToolProject, script: str, read: str
+# A task whose query is the program, and what its last step but one says.
+ENDS = {
+    "file": ("echo 42 > $2; echo 7 > $1", "42"),
+    "broken": ("echo broken > $2; echo 42 > $1", "[The answer is that of the last message.]"),
+    "json": ("printf 'It is\\n```json\\n42\\n```\\n' > $1", "[The answer is that of the last message.]"),
+    "failed": ("echo 42 > $1; echo no model here; exit 3", ""),
+}
+
+
+def test_the_answer_is_that_of_the_file_or_the_last_message_of_a_program_that_worked(
+    project: ToolProject,
 ) -> None:
-    project.run(script)
-    assert read in project.steps[-2]["observation"]
-    assert project.result["solved"]
-    assert project.result["prompt_tokens"] == 0
+    for id, (script, _) in ENDS.items():
+        project.add_task(id, script)
+    project.run('eval "$(head -n 1 $3)"')
+    for id, (_, read) in ENDS.items():
+        assert read in project.steps(id)[-2]["observation"], id
+    failed = (results := project.results).pop("failed")
+    assert {id: row["solved"] for id, row in results.items()} == dict.fromkeys(results, True)
+    assert (failed["agent_error"], failed["submitted"]) == ("exit code 3: no model here", False)
+    assert {row["prompt_tokens"] for row in (failed, *results.values())} == {0}
 
 
 @pytest.mark.parametrize(("answer", "is_submitted"), [("42", True), ("NONE", False)])
@@ -158,7 +171,7 @@ def test_a_message_without_json_is_repaired_by_one_question(
 ) -> None:
     project.answers(answer, "not asked")
     project.run("echo It is forty-two. > $1")
-    question = next(step for step in project.steps if step["action"]["type"] == "ask_for_answer")
+    question = next(step for step in project.steps() if step["action"]["type"] == "ask_for_answer")
     assert "What is it?" in question["action"]["content"]
     assert "It is forty-two." in question["action"]["content"]
     result = project.result
@@ -166,13 +179,6 @@ def test_a_message_without_json_is_repaired_by_one_question(
     assert result["completion_tokens"] > 0
     assert result["error"] is None
     assert (result["agent_error"] is None) == is_submitted
-
-
-def test_the_message_of_a_program_that_failed_does_not_count(project: ToolProject) -> None:
-    project.run("echo 42 > $1; echo no model here; exit 3")
-    assert project.result["agent_error"] == "exit code 3: no model here"
-    assert not project.result["submitted"]
-    assert project.result["prompt_tokens"] == 0
 
 
 def test_the_version_is_part_of_what_is_tried_and_the_base_of_the_conditions(project: ToolProject) -> None:
@@ -186,20 +192,16 @@ def test_the_version_is_part_of_what_is_tried_and_the_base_of_the_conditions(pro
 
 
 @pytest.mark.parametrize(
-    ("version", "agent", "told"),
+    ("version", "told"),
     [
-        ("none", "tool", "neither the image * nor *-none-tool-2.0 has the agent tool: build *"),
-        (
-            "1.0",
-            "tool",
-            "* has tool 1.0, and 1.5 is the oldest that works here: build one with *tool --base *",
-        ),
+        ("none", "neither the image * nor *-none-tool-2.0 has the agent tool: build *"),
+        ("1.0", "* has tool 1.0, and 1.5 is the oldest that works here: build one with *tool --base *"),
     ],
 )
 def test_an_image_without_the_right_program_stops_the_run_with_one_message(
-    project: ToolProject, version: str, agent: str, told: str
+    project: ToolProject, version: str, told: str
 ) -> None:
-    ran = project.run("echo 42 > $2", version=version, agent=agent)
+    ran = project.run("echo 42 > $2", version=version)
     ran.stdout.fnmatch_lines([f"*{told}*"])
     assert ran.ret != 0
     assert "build one with" in project.result["error"]

@@ -198,9 +198,7 @@ def errors_of_latest(project: pytest.Pytester) -> dict[str, str | None]:
     return {row["id"]: row["error"] for row in rows}
 
 
-def test_a_container_ended_by_the_engine_is_an_error_and_from_inside_a_miss(
-    project: pytest.Pytester,
-) -> None:
+def test_a_container_ended_by_the_engine_is_an_error_and_from_inside_a_miss(project: pytest.Pytester) -> None:
     causes = causes_of_death(project, "kill", "remove", "inside", "limited")
     assert causes.pop("inside") is None
     assert causes.pop("limited") is None
@@ -248,9 +246,7 @@ def test_a_container_that_is_paused_until_a_limit_is_an_error(project: pytest.Py
     assert all("paused from outside, through the engine" in str(cause) for cause in causes.values())
 
 
-def test_a_named_image_that_is_missing_is_an_error_before_anything_runs(
-    project: pytest.Pytester,
-) -> None:
+def test_a_named_image_that_is_missing_is_an_error_before_anything_runs(project: pytest.Pytester) -> None:
     options = ("--super-sandbox=auto", "--super-image=no-such:image")
     result = project.runpytest("--super-agent=gold", *options, ".")
     assert result.ret == pytest.ExitCode.USAGE_ERROR

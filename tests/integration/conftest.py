@@ -3,11 +3,14 @@
 import json
 import tempfile
 from collections.abc import Mapping
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from pytest_super.kernel.providers import bwrap
+from pytest_super.kernel.providers.docker import engine
 from pytest_super.store.answers import FILE, read_answers
 from tests.conftest import TaskFolder
 from tests.conftest import read_lines as read_lines
@@ -155,7 +158,15 @@ def paid(tmp_path_factory: pytest.TempPathFactory) -> Stored:
 
 
 @pytest.fixture
-def no_isolation(monkeypatch: pytest.MonkeyPatch) -> None:
+def isolation_anew(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Runs in this process find out anew what isolates here, and keep nothing of it."""
+    monkeypatch.setattr(engine, "connect", cache(engine.connect.__wrapped__))
+    for name in ("way", "refusal", "why_unusable", "why_not_isolated"):
+        monkeypatch.setattr(bwrap, name, cache(getattr(bwrap, name).__wrapped__))
+
+
+@pytest.fixture
+def no_isolation(isolation_anew: None, monkeypatch: pytest.MonkeyPatch) -> None:  # noqa: ARG001
     """A machine without a container engine and without bubblewrap."""
     monkeypatch.setenv("DOCKER_HOST", "unix:///nonexistent")
     monkeypatch.setenv("PATH", "/nonexistent")

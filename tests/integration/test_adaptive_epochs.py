@@ -8,7 +8,6 @@ import pytest
 
 # pytester forgets what a run has imported, and numpy refuses to be imported twice.
 from tests.integration.conftest import Project
-from tests.integration.test_baseline import super_command
 
 # Always solves four tasks, never the last four, and those between in every second of their epochs.
 AGENT = """
@@ -58,7 +57,7 @@ def project(pytester: pytest.Pytester) -> Project:
     for id in TASKS:
         made.add_task(id)
     made.run(agent="skilled:Half")
-    assert super_command(made, "baseline", "update", ".super/runs/latest").returncode == 0
+    assert made.command("baseline", "update", ".super/runs/latest").returncode == 0
     repeat(made.path / "baseline.json")
     return made
 
@@ -173,16 +172,16 @@ def test_a_skipped_task_is_not_waited_for(project: Project) -> None:
     project.write("tasks/conftest.py", SKIPS)
     result = run(project, "Worse", *GATE)
     result.stdout.fnmatch_lines(["decided after 1 epoch: *", "REGRESSED  expert *"])
-    result = run(project, "Worse", "--super-epochs=2-8", "--super-fail-under=0.75")
-    result.stdout.fnmatch_lines(["decided after 3 epochs: *"])
+    result = run(project, "Worse", "--super-epochs=1-4", "--super-fail-under=0.8")
+    result.stdout.fnmatch_lines(["decided after 1 epoch: *"])
 
 
 def test_a_plain_gate_ends_the_run_when_nothing_left_can_change_it(project: Project) -> None:
-    result = run(project, "Worse", "--super-epochs=2-8", "--super-fail-under=0.75")
+    result = run(project, "Worse", "--super-epochs=1-4", "--super-fail-under=0.75")
     assert result.ret == pytest.ExitCode.TESTS_FAILED
-    # After 3 of 8 epochs the mean could still become 0.625 at most.
-    assert len(stored(project)) == 3 * len(TASKS)
-    result.stdout.fnmatch_lines(["decided after 3 epochs: 60 of 96 trials were not needed"])
+    # After 1 of 4 epochs the mean could still become 0.75, after 2 of them 0.5 at most.
+    assert len(stored(project)) == 2 * len(TASKS)
+    result.stdout.fnmatch_lines(["decided after 2 epochs: 24 of 48 trials were not needed"])
     assert result.outlines[-1] == "gate: FAILED, mean accuracy 0.0000 is under 0.75"
 
 

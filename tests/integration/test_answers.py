@@ -257,14 +257,18 @@ def coin(server: OpenAIServer) -> None:
     server.by(lambda _: str(len(server.requests) // 2 % 2))
 
 
-@pytest.fixture
-def coupled(talking: TalkingProject, openai_environment: OpenAIServer) -> TalkingProject:
-    """Four tasks, whose eight epochs are a baseline with answers."""
-    coin(openai_environment)
+def couple(talking: TalkingProject, server: OpenAIServer, epochs: int) -> None:
+    """Make a baseline with answers, of four tasks."""
+    coin(server)
     for id in "abcd":
         talking.add_talk(id, "new one", "two", answer="1")
-    talking.run(MODEL, "--super-epochs=8")
+    talking.run(MODEL, f"--super-epochs={epochs}")
     assert main(["baseline", "update", str(talking.latest), "--with-answers"]) == 0
+
+
+@pytest.fixture
+def coupled(talking: TalkingProject, openai_environment: OpenAIServer) -> TalkingProject:
+    couple(talking, openai_environment, 8)
     return talking
 
 
@@ -279,17 +283,18 @@ def test_a_baseline_of_an_agent_that_asked_no_model_has_no_archive(
 
 
 def test_an_agent_that_asks_the_same_passes_and_costs_nothing(
-    coupled: TalkingProject, openai_environment: OpenAIServer
+    talking: TalkingProject, openai_environment: OpenAIServer
 ) -> None:
+    couple(talking, openai_environment, 2)
     asked = len(openai_environment.requests)
-    result = coupled.run(MODEL, BASELINE, "--super-epochs=8")
+    result = talking.run(MODEL, BASELINE, "--super-epochs=2")
     assert result.ret == 0
     assert len(openai_environment.requests) == asked
     result.stdout.fnmatch_lines(
         [
             "super: *, answers of 2*, *",
-            "32 of 32 trials got all answers from 2*",
-            "PASS  expert: all 32 trials got the baseline's answers throughout and ended as its trials did",
+            "8 of 8 trials got all answers from 2*",
+            "PASS  expert: all 8 trials got the baseline's answers throughout and ended as its trials did",
         ]
     )
 

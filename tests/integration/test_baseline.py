@@ -3,14 +3,13 @@
 import json
 import os
 import shutil
-import subprocess
 import xml.etree.ElementTree as ET
 from fnmatch import fnmatch
 from pathlib import Path
 
 import pytest
 
-from tests.integration.conftest import Folder, Project
+from tests.integration.conftest import Project
 
 # Solves the tasks that are named in a file, one of which it may have changed since the last run.
 AGENT = """
@@ -37,10 +36,6 @@ def run(project: Project, solved: list[str], *options: str) -> pytest.RunResult:
     return project.run(*options, agent="skilled:Skilled")
 
 
-def super_command(project: Folder, *arguments: str) -> subprocess.CompletedProcess[str]:
-    return project.command(*arguments)
-
-
 @pytest.fixture(scope="module")
 def kept(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder for the run of the first test's baseline, and for the baseline."""
@@ -50,24 +45,35 @@ def kept(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture
 def baseline(project: Project, kept: Path) -> Path:
     if not kept.exists():
-        run(project, TASKS[:8], "--super-epochs=10")
-        ran = super_command(project, "baseline", "update", ".super/runs/latest")
-        assert ran.returncode == 0, ran.stderr
-        assert "12 tasks, 10 epochs" in ran.stdout
+        run(project, TASKS[:8])
+        assert "12 tasks, 1 epoch" in update(project)
         shutil.copytree(project.path, kept, symlinks=True)
     else:
         shutil.copytree(kept, project.path, symlinks=True, dirs_exist_ok=True)
     return project.path / "baseline.json"
 
 
-GATE = ("--super-baseline=baseline.json", "--super-max-regression=20", "--super-epochs=5")
+def update(project: Project) -> str:
+    """Make a baseline of ten epochs, of which the latest run was one. What the command says."""
+    ran = project.command("baseline", "update", ".super/runs/latest")
+    assert ran.returncode == 0, ran.stderr
+    path = project.path / "baseline.json"
+    data = json.loads(path.read_text())
+    for task in data["tasks"].values():
+        task["values"] *= 10
+        task["stops"] = {reason: count * 10 for reason, count in task["stops"].items()}
+    path.write_text(json.dumps(data, indent=1))
+    return ran.stdout
+
+
+GATE = ("--super-baseline=baseline.json", "--super-max-regression=20", "--super-epochs=2")
 
 
 def test_a_run_passes_only_if_it_also_passes_against_the_anchor(project: Project, baseline: Path) -> None:
     anchor = "--super-anchor=release.json"
     baseline.rename(project.path / "release.json")
-    run(project, TASKS[:3], "--super-epochs=10")
-    assert super_command(project, "baseline", "update", ".super/runs/latest").returncode == 0
+    run(project, TASKS[:3])
+    update(project)
     # As good as the refreshed baseline, which had sunk.
     result = run(project, TASKS[:3], *GATE, anchor)
     assert result.ret == pytest.ExitCode.TESTS_FAILED
@@ -133,9 +139,9 @@ def test_the_verdict_is_stored_listed_and_in_the_xml(
     assert told["super.regression.expert"] == regression
     assert told["super.regression.expert.points"] == points
     monkeypatch.setenv("COLUMNS", "200")
-    _, newest, older = super_command(project, "runs").stdout.splitlines()
+    _, newest, older = project.command("runs").stdout.splitlines()
     share = f"{solved / 12:.3f}"
-    assert newest.split()[3:] == ["60", share, share, "0", "-", word]
+    assert newest.split()[3:] == ["24", share, share, "0", "-", word]
     assert older.split()[-1] == "-"
 
 
@@ -215,19 +221,19 @@ def test_a_baseline_can_be_a_runs_folder(project: Project) -> None:
     result = run(project, TASKS[:1], f"--super-baseline={folder}", "--super-epochs=3")
     assert result.ret == pytest.ExitCode.TESTS_FAILED
     assert result.outlines[-1].startswith("REGRESSED  expert ")
-    compared = super_command(project, "compare", str(folder), ".super/runs/latest")
+    compared = project.command("compare", str(folder), ".super/runs/latest")
     assert compared.returncode == 1
     assert compared.stdout.splitlines()[-1] == result.outlines[-1]
 
 
 @pytest.mark.slow
 def test_a_check_says_what_a_later_run_can_find(project: Project, baseline: Path) -> None:
-    enough = super_command(project, "baseline", "check", "--epochs=10", "--max-regression=20")
+    enough = project.command("baseline", "check", "--epochs=10", "--max-regression=20")
     assert (enough.returncode, enough.stderr) == (0, "")
-    too_few = super_command(project, "baseline", "check", "--max-regression=2")
+    too_few = project.command("baseline", "check", "--max-regression=2")
     assert too_few.returncode == 1
     assert "points can be found, not one of 2" in too_few.stdout
-    shown = super_command(project, "baseline", "show", "--file", str(baseline))
+    shown = project.command("baseline", "show", "--file", str(baseline))
     assert "t11   expert  0.000      10" in shown.stdout
 
 
@@ -241,15 +247,15 @@ def test_old_runs_are_removed_but_not_that_of_the_baseline(
     folder = project.path / ".super/runs"
     kept, *others = sorted(path.name for path in folder.iterdir() if not path.is_symlink())
     assert json.loads(baseline.read_text())["run"] == kept
-    recent = super_command(project, "runs", "--prune=1")
+    recent = project.command("runs", "--prune=1")
     assert "removed" not in recent.stdout
     for path in [one for one in folder.rglob("*") if not one.is_symlink()]:
         os.utime(path, (0, 0))
-    pruned = super_command(project, "runs", "--prune=1")
+    pruned = project.command("runs", "--prune=1")
     assert (pruned.returncode, pruned.stderr) == (0, "")
     assert pruned.stdout.count("removed") == 2
     assert [line.split()[0] for line in pruned.stdout.splitlines()[-2:]] == [others[-1], kept]
-    figures = ["120", "0.667", "0.667", "0", "-", "-"]
+    figures = ["12", "0.667", "0.667", "0", "-", "-"]
     assert pruned.stdout.splitlines()[-1].split()[1:] == ["skilled:Skilled", "-", *figures]
 
 
@@ -260,12 +266,12 @@ def test_an_unchanged_agent_passes_although_it_misses_tasks_and_subjects_are_cou
     result = run(project, TASKS[:8], *GATE)
     assert result.ret == pytest.ExitCode.OK
     result.stdout.fnmatch_lines([
-        "expert: 5 epochs against baseline.json: 80 % chance to see a drop of * points, * % to pass *",
+        "expert: 2 epochs against baseline.json: 80 % chance to see a drop of * points, * % to pass *",
         "set     tasks  baseline  candidate  points*",
         "expert     12     0.667      0.667    +0.0*",
     ])  # fmt: skip
     assert fnmatch(result.outlines[-1], "PASS  expert +0.0 points (-* to +*), limit -20")
-    updated = super_command(project, "baseline", "update", ".super/runs/latest")
+    updated = project.command("baseline", "update", ".super/runs/latest")
     assert "warning: this run was compared with baseline.json: " in updated.stdout
     project.write("skilled.py", f"{AGENT}# changed\n")
     assert "that this folder has compared" not in run(project, TASKS[:8], *GATE).stdout.str()
@@ -277,7 +283,7 @@ def test_an_unchanged_agent_passes_although_it_misses_tasks_and_subjects_are_cou
 def test_a_refreshed_baseline_replaces_a_better_one(project: Project, baseline: Path) -> None:
     before = json.loads(baseline.read_text())["run"]
     run(project, TASKS[:2])
-    told = super_command(project, "baseline", "update", ".super/runs/latest").stdout
+    told = project.command("baseline", "update", ".super/runs/latest").stdout
     assert f"baseline.json had {before}\n" in told
     assert "retrieval" not in told
     assert json.loads(baseline.read_text())["tasks"]["t5"]["values"] == [0.0]
@@ -303,7 +309,7 @@ def test_runs_are_added_over_time_each_once(project: Project, baseline: Path) ->
     first = json.loads(baseline.read_text())["run"]
     project.add_task("t1", query="do something else")
     run(project, TASKS[:2], "--super-epochs=3")
-    added = super_command(project, "baseline", "update", "--add", ".super/runs/latest")
+    added = project.command("baseline", "update", "--add", ".super/runs/latest")
     assert (added.returncode, added.stderr) == (0, "")
     assert "not added, other conditions (query): t1" in added.stdout
     data = json.loads(baseline.read_text())
@@ -315,7 +321,7 @@ def test_runs_are_added_over_time_each_once(project: Project, baseline: Path) ->
     assert (len(data["tasks"]["t1"]["values"]), data["run"]) == (10, first)
     before = baseline.read_bytes()
     for id in data["runs"]:
-        again = super_command(project, "baseline", "update", "--add", f".super/runs/{id}")
+        again = project.command("baseline", "update", "--add", f".super/runs/{id}")
         assert again.returncode == 1
         assert f"all trials of {id} are in baseline.json already: nothing is added" in again.stderr
     assert baseline.read_bytes() == before
@@ -325,7 +331,7 @@ def test_a_run_of_another_agent_is_not_added(project: Project, baseline: Path) -
     project.write("skilled.py", f"{AGENT}\n# other\n")
     run(project, TASKS[:8])
     before = baseline.read_bytes()
-    refused = super_command(project, "baseline", "update", "--add", ".super/runs/latest")
+    refused = project.command("baseline", "update", "--add", ".super/runs/latest")
     assert refused.returncode == 1
     assert "tries something else than baseline.json: its contents differ" in refused.stderr
     assert len(refused.stderr.splitlines()) == 1
@@ -347,7 +353,7 @@ def test_a_run_with_errors_prints_no_verdict_on_a_set(project: Project) -> None:
     result.stdout.no_fnmatch_line("PASS  expert*")
     resumed = f": pytest --super-resume={project.latest.resolve().name} "
     result.stdout.fnmatch_lines([f"errors fail the run, *{resumed}*"])
-    assert result.outlines[-1].startswith("CANNOT TELL  5 of 60 trials of ")
+    assert result.outlines[-1].startswith("CANNOT TELL  2 of 24 trials of ")
     assert json.loads((project.latest / "verdict.json").read_text())["regression"] == {}
     told = [one.get("name") for one in ET.parse(project.path / "out.xml").iter("property")]
     assert "super.regression.expert" not in told

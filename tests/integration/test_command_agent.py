@@ -115,18 +115,14 @@ def test_the_files_that_a_program_changes_are_in_its_step(project: CommandProjec
     assert "changed files: changed.txt, out/new.txt" in notebook.read_text()
 
 
-def test_without_a_model_there_is_no_endpoint(project: CommandProject) -> None:
-    project.add_task()
-    result = project.run('echo "${OPENAI_BASE_URL-none}"; echo 42 > {answer_file}')
-    assert result["solved"]
-    assert project.steps()[0]["observation"].startswith("none\n")
-
-
-def test_pre_executed_cells_are_where_the_program_starts(project: CommandProject) -> None:
+def test_a_program_starts_after_pre_executed_cells_and_has_no_endpoint_without_model(
+    project: CommandProject,
+) -> None:
     pre = ["%mkdir sub\n%cd sub", "import os; os.environ['SET'] = 'by a cell'"]
     project.add_task(set="masked", category="data", pre_execute=pre)
-    project.run("basename $PWD; echo $SET")
-    assert project.steps()[-2]["observation"].startswith("sub\nby a cell\n")
+    result = project.run('basename $PWD; echo $SET "${OPENAI_BASE_URL-none}"; echo 42 > {answer_file}')
+    assert result["solved"]
+    assert project.steps()[-3]["observation"].startswith("sub\nby a cell none\n")
 
 
 def test_how_a_program_ends_is_told(project: CommandProject) -> None:
@@ -180,7 +176,7 @@ def test_a_program_that_we_cannot_start_is_an_error_and_never_a_miss(
     project.outcome.stdout.fnmatch_lines([f"error   a: the agent's program was not started: {why}"])
 
 
-def test_a_program_that_asks_only_for_what_is_not_offered_stops_the_run_as_an_error(
+def test_a_program_that_asks_for_nothing_that_is_offered_is_told_and_stops_the_run(
     project: CommandProject,
 ) -> None:
     for id in ("a", "b"):
@@ -192,7 +188,15 @@ def test_a_program_that_asks_only_for_what_is_not_offered_stops_the_run_as_an_er
     project.outcome.stdout.fnmatch_lines(
         ["error   a: *cannot use the model: it asked for POST /v1/embeddings, *: only *exit code 3: no*"]
     )
-    assert "[The program asked for POST /v1/embeddings" in project.steps()[0]["observation"]
+    *statuses, _, note, end = project.steps()[0]["observation"].splitlines()
+    assert statuses == ["200", "404", "404", "404", "404"]
+    assert note.startswith("[The program asked for POST /v1/embeddings, POST /v1/../super/trials")
+    offered = (
+        "only POST /v1/chat/completions, /v1/responses, /v1/messages, :generateContent, "
+        ":streamGenerateContent?alt=sse, and GET /v1/models"
+    )
+    assert note.endswith(f"{offered} are offered here.]")
+    assert end == "[The program ended with exit code 3.]"
 
 
 def test_the_last_words_of_a_program_without_an_answer_are_in_its_line(project: CommandProject) -> None:
@@ -280,23 +284,6 @@ def test_a_model_that_fails_makes_the_trial_an_error_whatever_the_program_does(
     assert (result["id"], result["stop_reason"], result["solved"]) == ("a", "error", False)
     assert "API key" in result["error"]
     assert not list(project.latest.glob("trials/b/*/trajectory.jsonl"))
-
-
-def test_only_the_models_paths_are_offered_and_what_was_asked_in_vain_is_told(
-    project: CommandProject,
-) -> None:
-    project.add_task()
-    project.add_program("paths", PATHS)
-    project.run("python $P/paths.py; exit 3", SCRIPT)
-    *statuses, note, end = project.steps()[0]["observation"].splitlines()
-    assert statuses == ["200", "404", "404", "404", "404"]
-    assert note.startswith("[The program asked for POST /v1/embeddings, POST /v1/../super/trials")
-    offered = (
-        "only POST /v1/chat/completions, /v1/responses, /v1/messages, :generateContent, "
-        ":streamGenerateContent?alt=sse, and GET /v1/models"
-    )
-    assert note.endswith(f"{offered} are offered here.]")
-    assert end == "[The program ended with exit code 3.]"
 
 
 def test_a_program_that_kills_the_sandbox_does_not_affect_the_next_trial(

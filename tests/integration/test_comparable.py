@@ -59,10 +59,11 @@ def test_what_is_not_compared_is_named_before_the_first_trial(
 ) -> None:
     project.add_task("a", sandbox={"env": {"A": "1"}})
     project.add_task("e")
+    project.write("conftest.py", "import pytest\n\ndef pytest_runtest_logstart(): pytest.exit('enough')\n")
     run = compared(project, *GATE, *workers)
     told = run.outlines.index("not compared: other conditions (sandbox), 1 task: a")
     assert any("not in" in line and line.endswith(": e") for line in run.outlines[told : told + 2])
-    assert told < next(n for n, line in enumerate(run.outlines) if "super" in line and "====" in line)
+    assert told < next(n for n, line in enumerate(run.outlines) if line.startswith("!") and "enough" in line)
 
 
 def conditions(project: Path) -> dict[str, str]:

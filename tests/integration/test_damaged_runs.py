@@ -122,21 +122,22 @@ def lines_of(run: Path) -> Iterator[dict[str, Any]]:
     return map(json.loads, (run / "results.jsonl").read_text().splitlines())
 
 
-@given(part=st.floats(0, 1))
-def test_calls_that_are_cut_are_not_counted(bench: Stored, tmp_path_factory: Any, part: float) -> None:
-    folder = tmp_path_factory.mktemp("run")
-    started = {"id": "hang", "set": "expert", "category": None, "epoch": 1, "rerun": 0, "agent": "a"}
-    (folder / "trials/hang/1.0").mkdir(parents=True)
-    (folder / "trials/hang/1.0/result.json").write_text(json.dumps(started))
-    calls = (bench.latest / "calls.jsonl").read_bytes()
-    (folder / "calls.jsonl").write_bytes(cut := calls[: int(part * len(calls))])
-    run = RunFolder(folder)
-    run.sweep("crashed", "it died")
-    run.sweep("crashed", "it died")
-    [result] = run.final()
-    complete = len(cut.rstrip(b"\n") + b"\n") // len(f"{json.dumps(CALL)}\n")
-    assert result.prompt_tokens == 7 * complete
-    assert result.cost_usd == (0.5 * complete or None)
+def test_calls_that_are_cut_are_not_counted(tmp_path: Path) -> None:
+    line = f"{json.dumps(CALL)}\n".encode()
+    ends = {len(line) * number + part for number in range(4) for part in (-9, -2, -1, 0, 1, 2, 9)}
+    for length in sorted(ends & {*range(3 * len(line) + 1)}):
+        folder = tmp_path / str(length)
+        started = {"id": "hang", "set": "expert", "category": None, "epoch": 1, "rerun": 0, "agent": "a"}
+        (folder / "trials/hang/1.0").mkdir(parents=True)
+        (folder / "trials/hang/1.0/result.json").write_text(json.dumps(started))
+        (folder / "calls.jsonl").write_bytes((line * 3)[:length])
+        run = RunFolder(folder)
+        run.sweep("crashed", "it died")
+        run.sweep("crashed", "it died")
+        [result] = run.final()
+        # A line counts without its end, too.
+        complete = (length + 1) // len(line)
+        assert (result.prompt_tokens, result.cost_usd) == (7 * complete, 0.5 * complete or None), length
 
 
 OF_THE_PAGE = ("results.jsonl", "run.json", "verdict.json")

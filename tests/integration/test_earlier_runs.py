@@ -12,7 +12,7 @@ import pytest
 # pytester forgets what a run has imported, and numpy refuses to be imported twice.
 from pytest_super.store.run_folder import RunFolder, create_run, stored_results
 from tests.integration.conftest import Folder, Project, read_lines
-from tests.integration.test_baseline import AGENT, TASKS, run, super_command
+from tests.integration.test_baseline import AGENT, TASKS, run, update
 from tests.integration.test_resume import project as real_project
 from tests.integration.test_resume import run as run_for_real
 from tests.stored import append_line
@@ -31,15 +31,6 @@ def project(pytester: pytest.Pytester) -> Project:
     run(made, TASKS[:8])
     update(made)
     return made
-
-
-def update(project: Project) -> None:
-    assert super_command(project, "baseline", "update", ".super/runs/latest").returncode == 0
-    path = project.path / "baseline.json"
-    data = json.loads(path.read_text())
-    for task in data["tasks"].values():
-        task["values"] *= 10
-    path.write_text(json.dumps(data))
 
 
 def verdict(project: Project) -> dict[str, Any]:

@@ -65,11 +65,14 @@ def test_a_baseline_stays_as_it_was(bench: Stored) -> None:
     assert stored(bench) == before
 
 
-def test_a_resumed_run_ends_with_one_message(bench: Stored) -> None:
+def test_a_resumed_run_ends_with_one_message(
+    bench: Stored, pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
+) -> None:
     before, first = stored(bench), bench.latest
-    done, _ = bench.pytest("--super-resume=latest")
-    text = done.stdout + done.stderr
-    assert done.returncode != pytest.ExitCode.OK
+    monkeypatch.chdir(bench.path)
+    done = pytester.runpytest("--super-agent=mine:Agent", "--super-dir=.super", "--super-resume=latest", ".")
+    text = f"{done.stdout}{done.stderr}"
+    assert done.ret != pytest.ExitCode.OK
     assert FULL in text
     assert "INTERNALERROR" not in text
     assert "Traceback" not in text

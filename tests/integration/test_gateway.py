@@ -16,7 +16,7 @@ import pytest
 
 from pytest_super.kernel.conformance.support import started
 from pytest_super.kernel.providers.local import LocalSandbox
-from pytest_super.model import client
+from pytest_super.model import client, gateway_process
 from pytest_super.model.client import PATIENCE, GatewayModel
 from pytest_super.model.completion import BudgetSpentError, FilteredError, ModelError
 from pytest_super.model.gateway_process import Gateway
@@ -32,6 +32,8 @@ from tests.relayed import relayed
 
 ASK = [{"role": "user", "content": "step " * 100}]
 TOKEN = "t0ken-of-the-run"
+# It has no price, unless an answer names one that has: to look for one, litellm is imported.
+MODEL = "openai/my-own"
 # What the local provider counts for it.
 PROMPT_TOKENS = 104
 
@@ -48,7 +50,7 @@ def opened(settings: ModelSettings, run_id: str = "", **silence: float) -> Itera
 def settings(tmp_path_factory: pytest.TempPathFactory) -> ModelSettings:
     folder = tmp_path_factory.mktemp("run")
     return ModelSettings(
-        name="openai/gpt-4o",
+        name=MODEL,
         parameters={"top_p": 0.5},
         max_cost=None,
         calls=str(folder / "calls.jsonl"),
@@ -104,9 +106,8 @@ def ask_on(model: GatewayModel) -> None:
 
 def test_an_answer_reports_its_usage_and_its_model(gateway: Gateway, server: OpenAIServer) -> None:
     call = {"id": "c1", "type": "function", "function": {"name": "f", "arguments": "{}"}}
-    server.reply(
-        {"text": "look", "tool_calls": [call], "usage": {"prompt_tokens": 11, "completion_tokens": 2}}
-    )
+    usage = {"prompt_tokens": 11, "completion_tokens": 2}
+    server.reply({"text": "look", "tool_calls": [call], "usage": usage, "model": "gpt-4o-2024-08-06"})
     tools = [{"type": "function", "function": {"name": "f", "parameters": {"type": "object"}}}]
     completion = trial(gateway).complete(ASK, tools=tools)
     assert (completion.text, completion.tool_calls, completion.finish_reason) == (
@@ -139,7 +140,7 @@ def test_the_users_parameters_win_over_the_agents_and_each_epoch_has_its_seed(
     trial(gateway, epoch=2).complete(ASK, **asked, seed=None)
     names = ("temperature", "max_tokens", "top_p", "model", "seed")
     sent = [tuple(received.body[name] for name in names) for received in server.requests]
-    assert sent == [(0.2, 1500, 0.5, "gpt-4o", 1), (0.2, 1500, 0.5, "gpt-4o", 2)]
+    assert sent == [(0.2, 1500, 0.5, "my-own", 1), (0.2, 1500, 0.5, "my-own", 2)]
 
 
 def test_an_agent_that_asks_in_a_loop_does_not_pass_its_token_limit_which_can_rise(
@@ -217,7 +218,7 @@ def ask_for(gateway: Gateway, seconds: float, answers: int = 0) -> GatewayModel:
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("kind", "why"),
-    [("500", "openai/gpt-4o answered 500: The server had an error."), ("hang", "openai/gpt-4o: no answer")],
+    [("500", f"{MODEL} answered 500: The server had an error."), ("hang", f"{MODEL}: no answer")],
 )
 @pytest.mark.parametrize("first", [(), ("an answer",)])
 def test_a_provider_that_fails_until_the_wall_limit_is_to_blame(
@@ -383,8 +384,9 @@ def test_a_slow_call_of_a_healthy_gateway_is_waited_for(
 
 
 def test_a_gateway_that_cannot_start_says_why(
-    scripted: ModelSettings, reached: Callable[[Gateway], AnyGateway]
+    scripted: ModelSettings, reached: Callable[[Gateway], AnyGateway], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(gateway_process, "MAX_STARTS", 1)
     with (
         opened(replace(scripted, calls="/no/calls.jsonl")) as gateway,
         pytest.raises(ModelError, match="No such file or directory"),

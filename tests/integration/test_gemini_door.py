@@ -73,7 +73,7 @@ def to_openai(gateways: dict[str, Gateway], server: OpenAIServer) -> Iterator[Do
 def ask(door: Door, method: str = "generateContent", **fields: Any) -> httpx.Response:
     url = f"{door.url}/v1beta/models/any-model:{method}"
     headers = {"x-goog-api-key": door.token}
-    return httpx.post(url, json={**REQUEST, **fields}, headers=headers, timeout=30)
+    return httpx.post(url, json={**REQUEST, **fields}, headers=headers, timeout=30, verify=False)
 
 
 def parts_in(body: dict[str, Any]) -> list[dict[str, Any]]:
@@ -151,22 +151,22 @@ def test_what_google_would_run_is_removed_and_named(door: Door) -> None:
     assert "googleSearch, urlContext" in door.endpoint.note
 
 
-@pytest.mark.parametrize(
-    "fields",
-    [
-        {"contents": [{"parts": [{"file_data": {"file_uri": "https://a.b/c"}}]}]},
-        {"cachedContent": "cachedContents/1"},
-        {"contents": "a"},
-        {"contents": [{"parts": 5}, {"role": [1]}]},
-        {"tools": [{"functionDeclarations": 5}]},
-        {"toolConfig": {"functionCallingConfig": {"mode": [1], "allowedFunctionNames": 5}}},
-    ],
-)
-def test_wrong_requests_are_the_programs_own_mistake(door: Door, fields: dict[str, Any]) -> None:
-    answer = ask(door, **fields)
-    if answer.status_code != 200:
-        assert (answer.status_code, answer.json()["error"]["status"]) == (400, "INVALID_ARGUMENT")
-    assert door.endpoint.failure is None
+WRONG: list[dict[str, Any]] = [
+    {"contents": [{"parts": [{"file_data": {"file_uri": "https://a.b/c"}}]}]},
+    {"cachedContent": "cachedContents/1"},
+    {"contents": "a"},
+    {"contents": [{"parts": 5}, {"role": [1]}]},
+    {"tools": [{"functionDeclarations": 5}]},
+    {"toolConfig": {"functionCallingConfig": {"mode": [1], "allowedFunctionNames": 5}}},
+]
+
+
+def test_wrong_requests_are_the_programs_own_mistake(door: Door) -> None:
+    for fields in WRONG:
+        answer = ask(door, **fields)
+        told = None if answer.status_code == 200 else answer.json()["error"]["status"]
+        assert (answer.status_code, told) in ((200, None), (400, "INVALID_ARGUMENT")), fields
+        assert door.endpoint.failure is None, fields
 
 
 def test_tokens_are_counted_by_an_estimate(door: Door) -> None:
@@ -179,9 +179,9 @@ def test_tokens_are_counted_by_an_estimate(door: Door) -> None:
 
 def test_the_list_of_models_is_googles(to_openai: Door) -> None:
     headers = {"x-goog-api-key": to_openai.token}
-    listed = httpx.get(f"{to_openai.url}/v1beta/models", headers=headers).json()
-    (card,) = listed["models"]
-    assert httpx.get(f"{to_openai.url}/v1beta/{card['name']}", headers=headers).json() == card
+    with httpx.Client(base_url=f"{to_openai.url}/v1beta", headers=headers, verify=False) as client:
+        (card,) = client.get("/models").json()["models"]
+        assert client.get(f"/{card['name']}").json() == card
 
 
 def test_a_stream_as_an_array_is_not_offered(to_openai: Door) -> None:

@@ -29,7 +29,7 @@ def test_mean():
 def test_one():
     assert mean([1]) == 1
 """
-TEST = "python -m pytest -q -p no:cacheprovider --rootdir=. --junitxml=report.xml tests"
+TEST = "PYTEST_DISABLE_PLUGIN_AUTOLOAD=1 python -m pytest -q --rootdir=. --junitxml=report.xml tests"
 GRADE: dict[str, Any] = {
     "collect": ["model.py"],
     "files": {"tests/test_model.py": "hidden/model.py"},
@@ -145,9 +145,7 @@ def test_a_right_solution_passes_and_each_value_is_stored(project: Folder) -> No
 
 
 @pytest.mark.slow
-def test_what_the_agent_did_not_write_is_wrong_and_what_it_wrote_elsewhere_is_told(
-    project: Folder,
-) -> None:
+def test_what_the_agent_did_not_write_is_wrong_and_what_it_wrote_elsewhere_is_told(project: Folder) -> None:
     rows = run(project, "nothing", "elsewhere", "plants")
     assert not any(row["error"] or row["solved"] for row in rows.values())
     assert scores(rows["nothing"])["tests.test_model.test_mean"] == 0.0
@@ -157,9 +155,7 @@ def test_what_the_agent_did_not_write_is_wrong_and_what_it_wrote_elsewhere_is_to
     assert not any(scores(rows["plants"]).values())
 
 
-def test_results_and_hidden_files_that_the_agent_planted_do_not_count(
-    project: Folder,
-) -> None:
+def test_results_and_hidden_files_that_the_agent_planted_do_not_count(project: Folder) -> None:
     row = run(project, "plants", collect="all", command=TEST)["plants"]
     assert row["changed_elsewhere"] == []
     assert not any(scores(row).values())
@@ -183,9 +179,7 @@ def test_what_the_grader_printed_last_explains_a_miss_that_has_no_value(project:
     assert [value["printed"] for value in row["graded"]] == ["", ""]
 
 
-def test_an_exit_in_the_agents_code_passes_only_checks_that_trust_the_exit_code(
-    project: Folder,
-) -> None:
+def test_an_exit_in_the_agents_code_passes_only_checks_that_trust_the_exit_code(project: Folder) -> None:
     row = run(project, "exits")["exits"]
     assert scores(row) == {
         "exit code": 1.0,
@@ -223,9 +217,7 @@ def test_a_result_that_no_parser_reads_is_a_miss(project: Folder) -> None:
     assert rows["encoding"]["graded"][0]["why"] == "report.xml is not XML: unknown encoding: x"
 
 
-def test_a_disk_without_room_for_the_collected_files_is_an_error_and_not_a_miss(
-    project: Folder,
-) -> None:
+def test_a_disk_without_room_for_the_collected_files_is_an_error_and_not_a_miss(project: Folder) -> None:
     # Each file of the agent is below the limit, and the archive is not.
     limit = "import resource; resource.setrlimit(resource.RLIMIT_FSIZE, (2_000_000, 2_000_000))"
     project.pytester.makeconftest(limit)
@@ -258,9 +250,7 @@ def test_in_the_same_sandbox_everything_of_the_agent_counts(project: Folder) -> 
 
 
 @pytest.mark.slow
-def test_a_grader_runs_after_a_spent_limit_and_beside_a_running_cell(
-    project: Folder,
-) -> None:
+def test_a_grader_runs_after_a_spent_limit_and_beside_a_running_cell(project: Folder) -> None:
     given = {
         "where": "same",
         "collect": None,

@@ -101,17 +101,21 @@ def test_the_exit_status_of_the_client_tells_how_the_action_went(project: HostPr
     ]
 
 
-def test_openais_client_asks_the_model_with_what_is_in_its_environment(project: HostProject) -> None:
+def test_a_program_that_knows_only_its_environment_asks_the_model(
+    project: HostProject,
+) -> None:
     project.add_task()
     project.script({"text": "42", "usage": {"prompt_tokens": 10, "completion_tokens": 3}})
     project.add_program(
         "foreign",
         """
-import openai, sys
-client = openai.OpenAI()
-print([model.id for model in client.models.list()] != [])
-messages = [{"role": "user", "content": open(sys.argv[1]).read()}]
-answer = client.chat.completions.create(model=sys.argv[3], messages=messages).choices[0].message.content
+import json, os, sys, urllib.request
+headers = {"Authorization": "Bearer " + os.environ["OPENAI_API_KEY"]}
+body = {"model": sys.argv[3], "messages": [{"role": "user", "content": open(sys.argv[1]).read()}]}
+request = urllib.request.Request(
+    os.environ["OPENAI_BASE_URL"] + "/chat/completions", json.dumps(body).encode(), headers
+)
+answer = json.load(urllib.request.urlopen(request))["choices"][0]["message"]["content"]
 open(sys.argv[2], "w").write(answer)
 """,
     )
@@ -132,7 +136,7 @@ def test_the_example_of_the_pages_works(project: HostProject, monkeypatch: pytes
     project.script("print(40 + 2)", "SUBMIT 42")
     project.add_program("beside", example("agent-host-command.md", "beside.py"))
     project.pytester.makeini(example("agent-host-command.md", "beside.ini"))
-    project.pytester.runpytest_subprocess(SCRIPT, *OPTIONS).assert_outcomes(passed=1)
+    project.pytester.runpytest(SCRIPT, *OPTIONS).assert_outcomes(passed=1)
     assert [step["action"]["type"] for step in project.steps()] == ["execute", "submit", "host_command"]
 
 
@@ -162,7 +166,7 @@ def test_a_program_gets_the_hosts_environment_without_keys(
 
 
 def test_each_trial_has_its_own_with_workers_too(project: HostProject) -> None:
-    for id in "abcd":
+    for id in "ab":
         project.add_task(id, query=id)
     source = """
 same = {act("execute", code="1")["number"] for _ in range(3)} == {1, 2, 3}
@@ -171,8 +175,8 @@ act("execute", code=repr(query))
 act("submit", answer=42 if same else 0)
 """
     project.run_python(source, "-n2")
-    assert sorted((row["id"], row["solved"]) for row in project.results) == [(id, True) for id in "abcd"]
-    assert all(project.steps(id)[3]["observation"] == repr(id) for id in "abcd")
+    assert sorted((row["id"], row["solved"]) for row in project.results) == [(id, True) for id in "ab"]
+    assert all(project.steps(id)[3]["observation"] == repr(id) for id in "ab")
 
 
 def test_an_attempt_without_a_submission_is_followed_by_another(project: HostProject) -> None:

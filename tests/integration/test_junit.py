@@ -28,13 +28,10 @@ def cases(suite: etree._Element) -> dict[str, etree._Element]:
     return {case.get("name", ""): case for case in suite.iterfind("testcase")}
 
 
-@WITH_AND_WITHOUT_XDIST
-def test_each_testcase_carries_its_figures_and_the_suite_the_totals(
-    project: Project, workers: tuple[str, ...]
-) -> None:
+def test_each_testcase_carries_its_figures_and_the_suite_the_totals(project: Project) -> None:
     project.add_task("right", landmarks=["half"], limits={"compute": 60})
     project.add_task("wrong_data", set="masked", category="data")
-    project.run("--junitxml=out.xml", *workers)
+    project.run("--junitxml=out.xml")
     suite = read_valid(project)
     right = properties(cases(suite)["right"])
     assert all(float(right.pop(f"super.{name}_seconds")) >= 0 for name in ("compute", "wall"))
@@ -97,8 +94,9 @@ def trouble(super_task):
     raise EngineError("the engine has left")
 """
     )
-    result = project.run("--junitxml=out.xml", *workers)
+    result = project.run("--junitxml=out.xml", "--super-html=page.html", *workers)
     result.assert_outcomes(passed=1, failed=1, errors=5)
+    assert "not 42" in (project.path / "page.html").read_text()
     suite = read_valid(project)
     assert (suite.get("failures"), suite.get("errors"), suite.get("tests")) == ("1", "3", "4")
     told = {
@@ -116,7 +114,9 @@ def trouble(super_task):
     assert told["engine"] == [("error", "the engine does not answer"), left]
     assert [tag for tag, _ in told["setup"]] == ["error"]
     assert properties(cases(suite)["setup"])["super.stop_reason"] == "error"
-    assert properties(cases(suite)["wrong"])["super.accuracy"] == "0.0"
+    wrong = properties(cases(suite)["wrong"])
+    assert (wrong["super.accuracy"], wrong["super.worker"]) == ("0.0", "gw0" if workers else "main")
+    assert properties(suite)["super.expert.trials"] == "4"
 
 
 SEEN = """

@@ -36,12 +36,13 @@ async def call(client, name, **arguments):
 async def with_client(main, mode):
     async with Client(stdio_client(PARAMETERS), mode=mode) as client:
         await main(client)
+        # Before the server is closed: after a submission, a program is soon ended.
+        with open(os.path.join(os.path.dirname(__file__), "told.json"), "w") as file:
+            json.dump(told, file)
 
 told = []
 def run(main, mode="auto"):
     asyncio.run(with_client(main, mode))
-    with open(os.path.join(os.path.dirname(__file__), "told.json"), "w") as file:
-        json.dump(told, file)
 """
 
 
@@ -68,7 +69,9 @@ def project(pytester: pytest.Pytester, own_temporary_files: None) -> ToolProject
 
 # The newest version of the protocol, and that with sessions.
 @pytest.mark.parametrize("mode", ["auto", pytest.param("legacy", marks=pytest.mark.slow)])
-def test_a_client_drives_the_kernel_and_each_action_is_a_step(project: ToolProject, mode: str) -> None:
+def test_a_client_drives_the_kernel_and_each_action_is_a_step_long_cells_too(
+    project: ToolProject, mode: str
+) -> None:
     project.add_task(landmarks=["half way"], limits={"cell": 100})
     source = """
 async def main(client):
@@ -78,33 +81,6 @@ async def main(client):
     code = await call(client, "read", path="run.py")
     await call(client, "execute", code=code)
     await call(client, "execute", code="n = 42")
-    await call(client, "submit", answer=42)
-    await call(client, "execute", code="1")
-run(main, %r)
-"""
-    task, edit, read, run, empty, submission, late = project.run_client(source % (list(TOOLS), mode))
-    assert json.loads(task[1])["query"] == "What is it? 'Tell' \"me\""
-    assert (edit[0], "half way" in edit[1]) == (False, True)
-    assert (read, run) == ((False, "print('half way')"), (False, "half way"))
-    assert empty == (False, "[There is no output.]")
-    assert submission == (False, "[The trial is over: submitted.]")
-    assert late == (True, "the trial is over: submitted")
-    *steps, _ = project.steps()
-    taken = [(step["action"]["type"], step["thought"], step["landmarks"]) for step in steps]
-    assert taken == [
-        ("edit", "write", []),
-        ("read", "", []),
-        ("execute", "", [0]),
-        ("execute", "", []),
-        ("submit", "", []),
-    ]
-    assert (project.results[-1]["solved"], project.results[-1]["metrics"]["landmarks"]) == (True, 1.0)
-
-
-def test_a_long_cell_is_waited_for_or_stopped(project: ToolProject) -> None:
-    project.add_task(limits={"cell": 100})
-    source = """
-async def main(client):
     await call(client, "execute", code="print('begun'); sleep(250)")
     await call(client, "read", path="a")
     await call(client, "continue_wait")
@@ -113,9 +89,28 @@ async def main(client):
     await call(client, "execute", code="sleep(900)")
     await call(client, "interrupt")
     await call(client, "execute", code="die()")
-run(main)
+    await call(client, "submit", answer=42)
+    await call(client, "execute", code="1")
+run(main, %r)
 """
-    begun, other, still, done, none, again, stopped, died = project.run_client(source)
+    task, edit, read, run, empty, *long, submission, late = project.run_client(source % (list(TOOLS), mode))
+    assert json.loads(task[1])["query"] == "What is it? 'Tell' \"me\""
+    assert (edit[0], "half way" in edit[1]) == (False, True)
+    assert (read, run) == ((False, "print('half way')"), (False, "half way"))
+    assert empty == (False, "[There is no output.]")
+    assert submission == (False, "[The trial is over: submitted.]")
+    assert late == (True, "the trial is over: submitted")
+    *steps, submit, _ = project.steps()
+    taken = [(step["action"]["type"], step["thought"], step["landmarks"]) for step in (*steps[:4], submit)]
+    assert taken == [
+        ("edit", "write", []),
+        ("read", "", []),
+        ("execute", "", [0]),
+        ("execute", "", []),
+        ("submit", "", []),
+    ]
+    assert (project.results[-1]["solved"], project.results[-1]["metrics"]["landmarks"]) == (True, 1.0)
+    begun, other, still, done, none, again, stopped, died = long
     note = "The cell has run for {} seconds and is still running"
     assert not begun[0]
     assert note.format(100) in begun[1]

@@ -1,13 +1,14 @@
 """Metrics of a project and of a package: column, mean, JUnit XML, results and gate, like those that ship."""
 
 import json
-import subprocess
 import sys
 import xml.etree.ElementTree as ET
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from pytest_super.metrics.registry import installed_metrics
 from tests.integration.conftest import WITH_AND_WITHOUT_XDIST, Project
 
 TEN_LINES = """
@@ -174,26 +175,34 @@ def install(folder: Path) -> None:
     (facts / "entry_points.txt").write_text("[pytest_super.metrics]\nsteps_taken = lengths:STEPS\n")
 
 
+@pytest.fixture
+def looked_for_anew() -> Iterator[None]:
+    """Metrics of packages, which a process looks for once, but for this test."""
+    installed_metrics.cache_clear()
+    yield
+    installed_metrics.cache_clear()
+
+
+@pytest.mark.usefixtures("looked_for_anew")
 def test_a_metric_of_a_package_is_shown_stored_gated_and_rescored(
     project: Project, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     install(project.path)
-    monkeypatch.setenv("PYTHONPATH", str(project.path))
+    monkeypatch.syspath_prepend(project.path)
     project.add_task("right")
-    result = project.run_in_subprocess("--super-fail-under=steps_taken:3")
+    result = project.run("--super-fail-under=steps_taken:3")
     assert result.ret == 0
     result.stdout.fnmatch_lines(
         ["set * steps * errors", "gate: passed, mean steps_taken 3.0000 is at least 3"]
     )
-    command = ["rescore", str(project.latest), "--tasks", "tasks", "--json", "out.json"]
-    program = "import sys; from pytest_super.cli import main; sys.exit(main())"
-    subprocess.run([sys.executable, "-c", program, *command], check=True, cwd=project.path)
+    done = project.command("rescore", project.latest, "--tasks", "tasks", "--json", "out.json")
+    assert done.returncode == 0, done.stderr
     [one] = json.loads((project.path / "out.json").read_text())["trajectories"]
     assert one["scores"]["steps_taken"] == {"published": 3.0, "reference": 3.0, "paper": 3.0}
     assert one["differences"] == {}
     (project.path / "lengths.py").unlink()
-    result = project.run_in_subprocess()
+    monkeypatch.delitem(sys.modules, "lengths", raising=False)
+    installed_metrics.cache_clear()
+    result = project.run()
     assert result.ret == pytest.ExitCode.USAGE_ERROR
-    result.stderr.fnmatch_lines(
-        ["*the metric `lengths:STEPS` cannot be imported: No module named 'lengths'*"]
-    )
+    result.stderr.fnmatch_lines(["*metric `lengths:STEPS` cannot be imported: No module named 'lengths'*"])

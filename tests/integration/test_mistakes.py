@@ -204,15 +204,34 @@ def test_our_options_in_pytest_addopts_do_not_break_an_ordinary_run(
 
 
 @pytest.mark.usefixtures("no_isolation")
+def test_a_project_that_makes_its_own_sandboxes_needs_no_engine(project: Project) -> None:
+    project.add_task("right")
+    project.add_task("other")
+    project.pytester.makeconftest(
+        "from pytest_super.kernel.providers.local import LocalSandbox\n"
+        "class Cluster(LocalSandbox):\n"
+        "    name = 'cluster'\n"
+        "def pytest_super_make_sandbox(task):\n"
+        "    return Cluster({}) if task.id == 'right' else None\n"
+    )
+    result = project.run("--super-sandbox=auto")
+    result.assert_outcomes(passed=1, errors=1)
+    result.stdout.fnmatch_lines(
+        ["super: *, sandboxes made by the project, *", "error   other: *no sandbox from*"]
+    )
+    assert {row["id"]: row["sandbox"] for row in project.rows} == {"right": "cluster", "other": ""}
+
+
+@pytest.mark.usefixtures("no_isolation")
 def test_where_nothing_isolates_only_the_gold_agent_runs_locally_and_says_so(project: Project) -> None:
     project.add_task("right")
-    result = project.pytester.runpytest_subprocess("--super-agent=agent:Agent")
+    result = project.pytester.runpytest("--super-agent=agent:Agent")
     assert result.ret == USAGE
     result.stderr.fnmatch_lines(
         ["*no container engine answers at*--super-sandbox=local*; the program bwrap is missing*"]
     )
     project.add_task("right", solution={"cells": ["40 + 2"]})
-    result = project.pytester.runpytest_subprocess("--super-agent=gold")
+    result = project.pytester.runpytest("--super-agent=gold")
     result.assert_outcomes(passed=1)
     note = "no isolation, since no container engine answers at * and the program bwrap is missing"
     result.stdout.fnmatch_lines([f"super: agent gold, sandbox local ({note}), *"])
@@ -226,15 +245,12 @@ def test_a_limit_that_the_sandbox_cannot_enforce_refuses_the_task(project: Proje
     result.stdout.fnmatch_lines(["*a requires the image 'my:image', memory, which the local sandbox lacks*"])
 
 
-@pytest.mark.parametrize("workers", [(), ("-n1",)], ids=["", "n1"])
-def test_packages_that_are_missing_are_one_message_before_the_run(
-    project: Project, workers: tuple[str, ...]
-) -> None:
+def test_packages_that_are_missing_are_one_message_before_the_run(project: Project) -> None:
     packages = ["numpy", "pytest<1", "no-such-package", "other; python_version < '3'"]
     for id in ("right_1", "right_2"):
         project.add_task(id, sandbox={"packages": packages})
     project.add_task("right_3")
-    result = project.run(*workers)
+    result = project.run()
     assert result.ret == USAGE
     lacking = f"no-such-package (not installed), pytest<1 (installed is {pytest.__version__})"
     assert [line for line in result.errlines if line] == [
@@ -242,8 +258,7 @@ def test_packages_that_are_missing_are_one_message_before_the_run(
         f"{lacking}; run `pip install no-such-package 'pytest<1'`, or use containers (--super-sandbox=docker)"
     ]
     assert not (project.path / ".super").exists()
-    if not workers:
-        project.run("-k", "right_3").assert_outcomes(passed=1, deselected=2)
+    project.run("-k", "right_3").assert_outcomes(passed=1, deselected=2)
 
 
 @pytest.mark.parametrize(("workers", "is_refused"), [("-n0", False), ("-n2", True)])
@@ -252,10 +267,14 @@ def test_tasks_with_gpus_are_refused_where_workers_would_share_one(
 ) -> None:
     project.add_task("right", sandbox={"gpus": 1})
     result = project.run(workers)
-    refusal = "*1 task with `sandbox.gpus` (right) cannot run on 2 workers, because * share the first GPU: *"
     if is_refused:
-        assert result.ret == pytest.ExitCode.USAGE_ERROR
-        result.stderr.fnmatch_lines([refusal])
+        assert result.ret == USAGE
+        # Each worker refuses, and that is one message.
+        [message] = [line for line in result.errlines if line]
+        assert message.startswith(
+            "ERROR: 1 task with `sandbox.gpus` (right) cannot run on 2 workers, because "
+        )
+        assert not (project.path / ".super").exists()
     else:
         result.assert_outcomes(passed=1)
 
@@ -374,7 +393,7 @@ class Agent:
     folder.mkdir()
     subprocess.run(["mount", "-t", "tmpfs", "-o", "size=1m", "none", folder], check=True)
     try:
-        result = project.run_in_subprocess()
+        result = project.run()
         result.assert_outcomes(errors=1)
         result.stdout.fnmatch_lines(
             ["results cannot be written under *: No space left on device: make room, *"]
@@ -386,17 +405,22 @@ class Agent:
         subprocess.run(["umount", folder], check=True)
 
 
-# In a local kernel: a cell that runs on, and a process that has left the kernel's session.
+# In a local kernel: a cell that obeys an interrupt, a process that has left the kernel's session, and a cell
+# that runs on. A shell cannot stop ignoring a signal that it was started to ignore.
 HANGS = """
 import time
 from pathlib import Path
 
+KILL = "import subprocess; print(subprocess.run(['sh', '-c', 'kill -INT $$; sleep 9']).returncode)"
 STRAY = "import subprocess; subprocess.Popen(['sleep', '600'], start_new_session=True)"
 
 class Agent:
     def run(self, trial):
         if trial.task.id != "hang":
             trial.submit(42)
+        trial.kernel.execute("import time; time.sleep(600)", timeout=0)
+        outcome = trial.kernel.interrupt(30).outcome.value
+        Path("interrupted").write_text(f"{outcome} {trial.kernel.execute(KILL).text.strip()}")
         trial.execute("print('begun')")
         trial.execute(STRAY)
         hanging = str(Path("hanging").absolute())
@@ -472,19 +496,25 @@ def is_nothing_left(process: subprocess.Popen[bytes], sandboxes: Path) -> bool:
 
 
 @pytest.mark.parametrize(
-    ("workers", "signals"),
+    ("workers", "signals", "on_interrupt"),
     [
-        ((), (signal.SIGINT,)),
-        (("-n2",), (signal.SIGTERM,)),
-        pytest.param(("-n2",), (signal.SIGINT, signal.SIGINT), marks=pytest.mark.slow),
-        pytest.param(("-n4",), (signal.SIGINT,), marks=pytest.mark.slow),
+        # As a shell starts what it runs in the background.
+        ((), (signal.SIGINT,), signal.SIG_IGN),
+        (("-n1",), (signal.SIGTERM,), signal.SIG_DFL),
+        pytest.param(("-n2",), (signal.SIGINT, signal.SIGINT), signal.SIG_DFL, marks=pytest.mark.slow),
+        pytest.param(("-n4",), (signal.SIGINT,), signal.SIG_DFL, marks=pytest.mark.slow),
     ],
 )
 def test_an_interrupted_run_stores_its_trials_and_leaves_nothing(
-    project: Project, sandboxes: Path, workers: tuple[str, ...], signals: tuple[signal.Signals, ...]
+    project: Project,
+    sandboxes: Path,
+    workers: tuple[str, ...],
+    signals: tuple[signal.Signals, ...],
+    on_interrupt: signal.Handlers,
 ) -> None:
     project.add_task("another")
-    process = start(project, sandboxes, *workers)
+    process = start(project, sandboxes, *workers, on_interrupt=on_interrupt)
+    assert (project.path / "interrupted").read_text() == "interrupted -2"
     assert inhabitants(sandboxes)
     for number in signals:
         os.killpg(process.pid, number)
@@ -509,7 +539,7 @@ def test_an_interrupted_run_stores_its_trials_and_leaves_nothing(
 def test_a_trial_that_is_interrupted_after_its_submission_is_no_error(project: Project) -> None:
     project.write("conftest.py", INTERRUPTS_LOOKING_AT_FILES)
     project.add_task("right")
-    result = project.run_in_subprocess()
+    result = project.run(no_reraise_ctrlc=True)
     assert result.ret == pytest.ExitCode.INTERRUPTED
     result.stdout.fnmatch_lines(["stopped right: interrupted: *", "1 interrupted"])
     result.stdout.no_fnmatch_line("*infrastructure error*")
@@ -561,39 +591,12 @@ def test_workers_that_are_interrupted_count_what_they_stopped_and_what_did_not_b
     assert "error" not in output
 
 
-def test_a_run_that_a_shell_starts_with_interrupts_ignored_obeys_them(
-    project: Project, sandboxes: Path
-) -> None:
-    process = start(project, sandboxes, "-n1", agent=INTERRUPTS_A_CELL, on_interrupt=signal.SIG_IGN)
-    process.send_signal(signal.SIGINT)
-    assert process.wait(30) == pytest.ExitCode.INTERRUPTED
-    output = (project.path / "out.txt").read_text()
-    assert "\n1 interrupted\nresults: " in output
-    assert (project.path / "hanging").read_text() == "interrupted -2"
-
-
-# A shell cannot stop ignoring a signal that it was started to ignore.
-INTERRUPTS_A_CELL = """
-import time
-from pathlib import Path
-
-KILL = "import subprocess; print(subprocess.run(['sh', '-c', 'kill -INT $$; sleep 9']).returncode)"
-
-class Agent:
-    def run(self, trial):
-        trial.kernel.execute("import time; time.sleep(600)", timeout=0)
-        outcome = trial.kernel.interrupt(30).outcome.value
-        Path("new").write_text(f"{outcome} {trial.execute(KILL).observation.strip()}")
-        Path("new").rename("hanging")
-        time.sleep(600)
-"""
-
-
 def test_workers_store_their_trials_when_only_their_controller_is_sent_a_signal(
     project: Project, sandboxes: Path
 ) -> None:
     # As a shell starts what it runs in the background.
     process = start(project, sandboxes, "-n1", on_interrupt=signal.SIG_IGN)
+    assert (project.path / "interrupted").read_text() == "interrupted -2"
     process.terminate()
     assert process.wait(30) != 0
     until(lambda: is_nothing_left(process, sandboxes))
@@ -632,10 +635,10 @@ class Spoils:
     [
         ("-n0", 2, "shutil.rmtree('.super')", "0 of 2 results; missing: run.json, trials/*"),
         (
-            "-n2",
+            "-n1",
             1,
             "os.truncate('.super/runs/latest/results.jsonl', 0)",
-            "[01] of 2 results; missing: no other file",
+            "1 of 2 results; missing: no other file",
         ),
     ],
     ids=["removed", "cut"],
@@ -677,10 +680,8 @@ def test_trials_of_a_file_outside_of_the_rootdir_are_stored(project: Project, tm
     task = {"id": "away", "set": "expert", "query": "q", "answer": 2, "solution": {"cells": ["1 + 1"]}}
     (tmp_path / "away.task.yaml").write_text(json.dumps(task))
     root, folder = f"--rootdir={tmp_path}/root", f"--super-dir={tmp_path}/results"
-    # Without a conftest, which would be in the rootdir.
-    result = project.pytester.runpytest_subprocess(
-        "--super-agent=gold", "--super-sandbox=local", root, folder, f"{tmp_path}/away.task.yaml", "-n1"
-    )
+    (project.path / "conftest.py").rename(tmp_path / "conftest.py")
+    result = project.run(root, folder, f"{tmp_path}/away.task.yaml", "-n1", agent="gold")
     result.assert_outcomes(passed=1)
     (row,) = (tmp_path / "results/runs/latest/results.jsonl").read_text().splitlines()
     assert json.loads(row)["id"] == "away"

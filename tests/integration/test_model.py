@@ -274,7 +274,7 @@ def test_a_folder_that_the_gateway_cannot_use_stops_the_run_as_an_error(
     # A short path, because a socket's path is short: a long one would not be used.
     with tempfile.TemporaryDirectory(dir="/tmp") as temporary:
         (Path(temporary) / f"pytest-super-{os.getuid()}").write_text("in the way")
-        monkeypatch.setenv("TMPDIR", temporary)
-        result = asking.run_in_subprocess(MODEL)
+        monkeypatch.setattr(tempfile, "tempdir", temporary)
+        result = asking.run(MODEL)
     assert result.parseoutcomes()["errors"] == len(asking.results)
     assert all("no place for the model gateway" in row["error"] for row in asking.results.values())

@@ -17,6 +17,7 @@ import pytest
 
 from pytest_super.model.client import GatewayModel
 from pytest_super.model.gateway_process import Gateway
+from pytest_super.model.protocols.registry import environment
 from pytest_super.model.settings import ModelSettings
 from pytest_super.programs.trial_server import TrialServer
 from pytest_super.store.answers import read_answers
@@ -33,8 +34,7 @@ SCHEMA = {"type": "object", "properties": {"code": {"type": "string"}}}
 FUNCTION = {"type": "function", "name": "run", "parameters": SCHEMA}
 TOOL = {"name": "run", "description": "runs code", "input_schema": SCHEMA}
 OUTPUT = "the output 17"
-# Of the model of Anthropic, which not every version of litellm knows.
-PRICES = {"input_cost_per_token": 3e-6, "cache_read_input_token_cost": 0.3e-6, "output_cost_per_token": 15e-6}
+CLAUDE = "anthropic/claude-sonnet-4-5"
 USAGE = {"prompt_tokens": 1000, "completion_tokens": 10, "cached_tokens": 600}
 
 
@@ -55,19 +55,26 @@ class Door:
     def openai(self) -> Any:
         import openai  # Not at the top, as below: each worker collects this module, and it takes seconds.
 
-        client = openai.OpenAI(base_url=f"{self.url}/v1", api_key=self.token, max_retries=0)
-        return self.clients.enter_context(client)
+        return self._client(openai, openai.OpenAI)
 
     @cached_property
     def anthropic(self) -> Any:
         import anthropic
 
-        client = anthropic.Anthropic(base_url=self.url, api_key=self.token, max_retries=0)
-        return self.clients.enter_context(client)
+        return self._client(anthropic, anthropic.Anthropic)
 
-    def post(self, path: str, body: dict[str, Any]) -> httpx.Response:
-        headers = {"Authorization": f"Bearer {self.token}"}
-        return httpx.post(self.url + path, json=body, headers=headers, timeout=30)
+    def _client(self, library: Any, kind: Any) -> Any:
+        """One that takes its address and its key from the environment."""
+        with pytest.MonkeyPatch.context() as patch:
+            for name, value in environment(self.url, self.token).items():
+                patch.setenv(name, value)
+            http = library.DefaultHttpxClient(verify=False)
+            return self.clients.enter_context(kind(max_retries=0, http_client=http))
+
+    def post(self, path: str, body: dict[str, Any], **headers: str) -> httpx.Response:
+        headers |= {"Authorization": f"Bearer {self.token}"}
+        # Each would read the certificates of the machine.
+        return httpx.post(self.url + path, json=body, headers=headers, timeout=30, verify=False)
 
     @property
     def asked(self) -> dict[str, Any]:
@@ -89,6 +96,7 @@ def gateway_for(model: str, server: OpenAIServer, calls: Path, **parameters: Any
         max_cost=None,
         calls=str(calls),
         record=str(calls.parent / "record"),
+        is_for_program=True,
     )
     with closing(Gateway(f"test-{uuid.uuid4().hex[:8]}", settings, "t0ken")) as gateway:
         with pytest.MonkeyPatch.context() as patch:
@@ -107,9 +115,7 @@ def gateways(
     folder = tmp_path_factory.mktemp("run")
     with (
         gateway_for("openai/gpt-4o", module_server, folder / "openai.jsonl", timeout=3) as one,
-        gateway_for(
-            "anthropic/claude-sonnet-4-5", module_server, folder / "anthropic.jsonl", timeout=3, **PRICES
-        ) as two,
+        gateway_for(CLAUDE, module_server, folder / "anthropic.jsonl", timeout=3) as two,
     ):
         yield {"openai": one, "anthropic": two}
 
@@ -209,31 +215,23 @@ def test_a_stream_of_a_message_adds_up_to_it(door: Door) -> None:
 
 def test_a_conversation_with_tools_reaches_every_provider(door: Door) -> None:
     """What a model said and what its tools printed come in the next request, in both protocols."""
-    door.openai.responses.create(
-        model="any",
-        instructions="be brief",
-        tools=[FUNCTION],
-        input=[
-            {"role": "user", "content": ASK},
-            {"type": "function_call", "call_id": "c1", "name": "run", "arguments": '{"code": "1"}'},
-            {"type": "function_call_output", "call_id": "c1", "output": OUTPUT},
-        ],
-    )
-    first = json.dumps(door.asked)
-    door.anthropic.messages.create(
-        model="any",
-        max_tokens=100,
-        system="be brief",
-        tools=[TOOL],
-        messages=[
-            {"role": "user", "content": ASK},
-            {"role": "assistant", "content": [{"type": "tool_use", "id": "c1", "name": "run", "input": {}}]},
-            {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "c1", "content": OUTPUT}]},
-        ],
-    )
-    second = json.dumps(door.asked)
-    for request in (first, second):
-        assert all(text in request for text in (ASK, "be brief", '"run"', "c1", OUTPUT))
+    items = [
+        {"role": "user", "content": ASK},
+        {"type": "function_call", "call_id": "c1", "name": "run", "arguments": '{"code": "1"}'},
+        {"type": "function_call_output", "call_id": "c1", "output": OUTPUT},
+    ]
+    messages = [
+        {"role": "user", "content": ASK},
+        {"role": "assistant", "content": [{"type": "tool_use", "id": "c1", "name": "run", "input": {}}]},
+        {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "c1", "content": OUTPUT}]},
+    ]
+    for path, body in (
+        ("responses", {"instructions": "be brief", "tools": [FUNCTION], "input": items}),
+        ("messages", {"max_tokens": 100, "system": "be brief", "tools": [TOOL], "messages": messages}),
+    ):
+        assert door.post(PATHS[path], body).status_code == 200
+        request = json.dumps(door.asked)
+        assert all(text in request for text in (ASK, "be brief", '"run"', "c1", OUTPUT)), path
 
 
 def test_the_models_are_listed_for_both_clients(door: Door) -> None:
@@ -283,11 +281,8 @@ def test_a_message_passes_through_as_it_is(to_anthropic: Door) -> None:
         "metadata": {"user_id": "u"},
         "tools": [TOOL],
     }
-    client = to_anthropic.anthropic.beta.messages
-    # Versions of the client know different fields.
-    known = {name: request[name] for name in ("messages", "max_tokens")}
-    extra = {**request, "api_base": "thief"}
-    client.create(model="any", betas=["one-2026", "two-2026"], **known, extra_body=extra)
+    sent = {**request, "model": "any", "api_base": "thief"}
+    to_anthropic.post("/v1/messages?beta=true", sent, **{"anthropic-beta": "one-2026,two-2026"})
     assert to_anthropic.asked == {**request, "model": "claude-sonnet-4-5", "stream": True}
     headers = to_anthropic.server.requests[-1].headers
     assert headers["anthropic-beta"] == "one-2026,two-2026"
@@ -300,7 +295,9 @@ def test_events_come_as_the_provider_sends_them(to_openai: Door) -> None:
     headers = {"Authorization": f"Bearer {to_openai.token}"}
     for name in ("chat", "responses"):
         body = {"model": "any", "stream": True, "input": ASK, "messages": QUESTION}
-        with httpx.stream("POST", to_openai.url + PATHS[name], json=body, headers=headers) as response:
+        with httpx.stream(
+            "POST", to_openai.url + PATHS[name], json=body, headers=headers, verify=False
+        ) as response:
             times = [time.monotonic() for line in response.iter_lines() if PART[name] in line]
         assert len(times) >= 5
         assert times[-1] - times[0] > 0.5
@@ -324,7 +321,8 @@ def test_events_that_follow_closely_come_together(to_openai: Door) -> None:
     to_openai.server.always({"text": "".join(words)})
     body = {"model": "any", "input": ASK, "stream": True}
     headers = {"Authorization": f"Bearer {to_openai.token}"}
-    with httpx.stream("POST", f"{to_openai.url}/v1/responses", json=body, headers=headers) as response:
+    url = f"{to_openai.url}/v1/responses"
+    with httpx.stream("POST", url, json=body, headers=headers, verify=False) as response:
         pieces = list(response.iter_raw())
     text = b"".join(pieces).decode()
     assert [word for word in words if f'"delta": "{word}"' not in text] == []
@@ -372,7 +370,7 @@ def test_the_run_alone_chooses_a_tier_and_nothing_is_stored(
     run = {} if tier is None else {"service_tier": tier}
     asked = {"model": "any", "service_tier": "priority", "store": True, "speed": "fast", "max_tokens": 9}
     asked |= {"messages": QUESTION, "input": ASK}
-    for model in ("openai/gpt-4o", "anthropic/claude-sonnet-4-5"):
+    for model in ("openai/gpt-4o", CLAUDE):
         with (
             gateway_for(model, server, tmp_path / "calls.jsonl", **run) as gateway,
             door_of(gateway, server) as door,
@@ -435,9 +433,7 @@ def test_what_changes_the_meaning_is_refused_by_name(
 def test_hosted_tools_are_removed_and_named_once(door: Door) -> None:
     search = {"type": "web_search"}
     for _ in range(2):
-        door.openai.responses.create(
-            model="any", input=ASK, tools=[FUNCTION, search], tool_choice={"type": "web_search"}
-        )
+        door.post("/v1/responses", {"input": ASK, "tools": [FUNCTION, search], "tool_choice": search})
     assert "web_search" not in json.dumps(door.asked)
     fetch = {"type": "web_fetch_20250910", "name": "web_fetch"}
     asked = {"model": "any", "max_tokens": 9, "messages": [{"role": "user", "content": "x"}]}
@@ -449,59 +445,56 @@ def test_hosted_tools_are_removed_and_named_once(door: Door) -> None:
     assert door.endpoint.note == told
 
 
-@pytest.mark.parametrize(
-    "tool",
-    [
+def test_hosted_tools_of_chat_completions_are_removed_as_well(door: Door) -> None:
+    asked = {"model": "any", "messages": [{"role": "user", "content": ASK}]}
+    function = {"type": "function", "function": {"name": "run", "parameters": SCHEMA}}
+    tools: list[dict[str, Any]] = [
         {"type": "web_search_20250305", "name": "web_search"},
         {"type": "mcp", "server_url": "https://evil.example/sse", "server_label": "x"},
         {"googleSearch": {}},
         {"type": "function", "function": {"name": "f"}, "googleSearch": {}},
-    ],
-)
-def test_hosted_tools_of_chat_completions_are_removed_as_well(door: Door, tool: dict[str, Any]) -> None:
-    asked = {"model": "any", "messages": [{"role": "user", "content": ASK}]}
-    function = {"type": "function", "function": {"name": "run", "parameters": SCHEMA}}
-    assert door.post("/v1/chat/completions", {**asked, "tools": [function, tool]}).status_code == 200
-    assert "run" in json.dumps(door.asked["tools"])
-    assert len(door.asked["tools"]) == 1
-    assert "mcp_servers" not in door.asked
-    assert "Removed from the program's requests" in door.endpoint.note
+    ]
+    notes = []
+    for tool in tools:
+        assert door.post("/v1/chat/completions", {**asked, "tools": [function, tool]}).status_code == 200
+        assert "run" in json.dumps(door.asked["tools"]), tool
+        assert len(door.asked["tools"]) == 1, tool
+        assert "mcp_servers" not in door.asked, tool
+        notes.append(door.endpoint.note)
+    # Each is named.
+    assert len(set(notes)) == 4
+    assert "Removed from the program's requests" in notes[0]
 
 
-@pytest.mark.parametrize("name", ["web_search", "bash_20250124"])
-def test_a_function_is_the_programs_own_tool_whatever_its_name(door: Door, name: str) -> None:
+def test_a_function_is_the_programs_own_tool_whatever_its_name(door: Door) -> None:
     asked = {"model": "any", "max_tokens": 9, "messages": QUESTION, "input": ASK}
-    function = {"name": name, "parameters": SCHEMA}
-    for path, tool in (
-        ("/v1/responses", {"type": "function", **function}),
-        ("/v1/chat/completions", {"type": "function", "function": function}),
-        ("/v1/messages", {"name": name, "input_schema": SCHEMA}),
-        ("/v1/messages", {"type": "custom", "name": name, "input_schema": SCHEMA}),
-    ):
-        assert door.post(path, {**asked, "tools": [tool]}).status_code == 200
-        assert f'"name": "{name}"' in json.dumps(door.asked["tools"])
-    assert not door.endpoint.note
+    for name in ("web_search", "bash_20250124"):
+        function = {"name": name, "parameters": SCHEMA}
+        for path, tool in (
+            ("/v1/responses", {"type": "function", **function}),
+            ("/v1/chat/completions", {"type": "function", "function": function}),
+            ("/v1/messages", {"name": name, "input_schema": SCHEMA}),
+            ("/v1/messages", {"type": "custom", "name": name, "input_schema": SCHEMA}),
+        ):
+            assert door.post(path, {**asked, "tools": [tool]}).status_code == 200
+            assert f'"name": "{name}"' in json.dumps(door.asked["tools"]), path
+            assert not door.endpoint.note, path
 
 
-@pytest.mark.parametrize(
-    ("type", "is_clients"),
-    [
-        ("bash_20250124", True),
-        ("text_editor_20250728", True),
-        ("tool_search_tool_bm25_20251119", True),
-        ("bash_code_execution_20250825", False),
-        ("computer_use_remote", False),
-        ("custom_connector_20270101", False),
-        ("web_search_20250305", False),
-    ],
-)
-def test_a_typed_tool_is_the_programs_own_by_its_whole_name(
-    to_anthropic: Door, type: str, is_clients: bool
-) -> None:
-    tool = {"type": type, "name": "it"}
-    to_anthropic.post("/v1/messages", {"max_tokens": 9, "messages": QUESTION, "tools": [TOOL, tool]})
-    assert (tool in to_anthropic.asked["tools"]) == is_clients
-    assert (type in to_anthropic.endpoint.note) != is_clients
+def test_a_typed_tool_is_the_programs_own_by_its_whole_name(to_anthropic: Door) -> None:
+    for type, is_clients in {
+        "bash_20250124": True,
+        "text_editor_20250728": True,
+        "tool_search_tool_bm25_20251119": True,
+        "bash_code_execution_20250825": False,
+        "computer_use_remote": False,
+        "custom_connector_20270101": False,
+        "web_search_20250305": False,
+    }.items():
+        tool = {"type": type, "name": "it"}
+        to_anthropic.post("/v1/messages", {"max_tokens": 9, "messages": QUESTION, "tools": [TOOL, tool]})
+        assert (tool in to_anthropic.asked["tools"]) == is_clients, type
+        assert (type in to_anthropic.endpoint.note) != is_clients, type
 
 
 def test_tools_that_an_item_of_the_conversation_adds_are_removed_as_well(to_openai: Door) -> None:
@@ -513,34 +506,37 @@ def test_tools_that_an_item_of_the_conversation_adds_are_removed_as_well(to_open
     assert "mcp, shell" in to_openai.endpoint.note
 
 
-@pytest.mark.parametrize(
-    ("path", "fields"),
-    [
-        ("/v1/responses", {"input": ASK, "tools": [{"type": []}]}),
-        ("/v1/responses", {"input": ASK, "tools": 5}),
-        ("/v1/responses", {"input": ASK, "text": {"format": "json"}}),
-        ("/v1/responses", {"input": [{"type": "function_call_output", "output": [[5]]}]}),
-        ("/v1/messages", {"messages": [{"role": "user", "content": [{"type": "image", "source": [1]}]}]}),
-        ("/v1/messages", {"messages": [{"role": "user", "content": ASK}], "tool_choice": {"type": [1]}}),
-        ("/v1/messages", {"messages": [{"role": "user", "content": ASK}], "output_config": {"effort": [1]}}),
-        ("/v1/chat/completions", {"messages": [{"role": "user", "content": ASK}], "tools": [[]]}),
+WRONG_TYPES: dict[str, list[dict[str, Any]]] = {
+    "/v1/responses": [
+        {"input": ASK, "tools": [{"type": []}]},
+        {"input": ASK, "tools": 5},
+        {"input": ASK, "text": {"format": "json"}},
+        {"input": [{"type": "function_call_output", "output": [[5]]}]},
     ],
-)
-def test_fields_of_wrong_types_are_the_programs_own_mistake(
-    door: Door, path: str, fields: dict[str, Any]
-) -> None:
-    assert door.post(path, {"model": "any", **fields}).status_code in (200, 400)
-    assert door.endpoint.failure is None
+    "/v1/messages": [
+        {"messages": [{"role": "user", "content": [{"type": "image", "source": [1]}]}]},
+        {"messages": QUESTION, "tool_choice": {"type": [1]}},
+        {"messages": QUESTION, "output_config": {"effort": [1]}},
+    ],
+    "/v1/chat/completions": [{"messages": QUESTION, "tools": [[]]}],
+}
 
 
-@pytest.mark.parametrize("beta", ["caf\u00e9".encode("latin-1"), b"a;b: c"])
-def test_an_odd_header_is_the_programs_own_mistake(to_anthropic: Door, beta: bytes) -> None:
+def test_fields_of_wrong_types_are_the_programs_own_mistake(door: Door) -> None:
+    for path, wrong in WRONG_TYPES.items():
+        for fields in wrong:
+            assert door.post(path, {"model": "any", **fields}).status_code in (200, 400), fields
+            assert door.endpoint.failure is None, fields
+
+
+def test_an_odd_header_is_the_programs_own_mistake(to_anthropic: Door) -> None:
     body = {"messages": [{"role": "user", "content": ASK}], "max_tokens": 9}
-    headers = {b"x-api-key": to_anthropic.token.encode(), b"anthropic-beta": beta}
-    answer = httpx.post(f"{to_anthropic.url}/v1/messages", json=body, headers=headers)
-    assert answer.status_code == 400
-    assert to_anthropic.endpoint.failure is None
-    assert to_anthropic.server.requests == []
+    for beta in ("caf\u00e9".encode("latin-1"), b"a;b: c"):
+        headers = {b"x-api-key": to_anthropic.token.encode(), b"anthropic-beta": beta}
+        answer = httpx.post(f"{to_anthropic.url}/v1/messages", json=body, headers=headers, verify=False)
+        assert answer.status_code == 400, beta
+        assert to_anthropic.endpoint.failure is None, beta
+        assert to_anthropic.server.requests == [], beta
 
 
 @pytest.mark.parametrize(("kind", "words"), [("context", "prompt is too long"), ("filter", "safety")])
@@ -554,8 +550,8 @@ def test_failures_have_the_form_of_the_protocol(to_anthropic: Door, kind: str, w
 
 def test_tokens_are_counted_by_an_estimate(to_openai: Door) -> None:
     asked = [{"role": "user", "content": "word " * 1000}]
-    counted = to_openai.anthropic.messages.count_tokens(model="any", messages=asked)
-    assert 1000 <= counted.input_tokens <= 1500
+    counted = to_openai.post("/v1/messages/count_tokens", {"messages": asked}).json()
+    assert 1000 <= counted["input_tokens"] <= 1500
     assert to_openai.budget.prompt_tokens == 0
     to_openai.endpoint.spent = "tokens"
     answer = to_openai.post("/v1/messages/count_tokens", {"messages": asked})
@@ -690,7 +686,7 @@ def test_a_stream_that_the_wall_limit_cuts_is_booked(
 
 
 def test_whole_calls_are_recorded_in_their_protocol(to_openai: Door) -> None:
-    to_openai.openai.responses.create(model="any", input="a question to record")
+    to_openai.post("/v1/responses", {"input": "a question to record"})
     folder = to_openai.calls.parent / "record"
     name = to_openai.model.trial.name
     answers = read_answers(folder / name / "answers.jsonl")

@@ -8,7 +8,6 @@ import pytest
 # pytester forgets what a run has imported, and numpy refuses to be imported twice.
 from pytest_super.gate.never_solved import is_audited
 from tests.integration.conftest import FAKE_KERNELS, Folder
-from tests.integration.test_baseline import super_command
 
 # Solves four tasks, and others that are named in a file, which is not part of the agent.
 AGENT = """
@@ -41,7 +40,7 @@ def project(pytester: pytest.Pytester) -> Folder:
     for id in TASKS:
         made.add_task(id)
     pytester.runpytest("--super-agent=agent:Agent")
-    assert super_command(made, "baseline", "update", ".super/runs/latest").returncode == 0
+    assert made.command("baseline", "update", ".super/runs/latest").returncode == 0
     path = made.path / "baseline.json"
     data = json.loads(path.read_text())
     for id, task in data["tasks"].items():
@@ -77,8 +76,8 @@ def run(project: Folder, *options: str) -> pytest.RunResult:
 
 
 def test_what_was_never_solved_does_not_run_and_that_is_said(project: Folder) -> None:
-    # All other tests of this file run without workers.
-    result = run(project, "-n1")
+    # All other tests of this file run without workers, and for longer.
+    result = run(project, "-n1", "--super-max-regression=60")
     assert result.ret == pytest.ExitCode.OK
     assert ran(project) == {*ALWAYS, *ONCE}
     result.stdout.fnmatch_lines([
@@ -151,13 +150,13 @@ def test_a_resumed_run_leaves_out_the_same(project: Folder) -> None:
 @pytest.mark.long
 def test_a_stored_run_is_compared_in_the_same_way_but_is_no_baseline(project: Folder) -> None:
     run(project)
-    compared = super_command(project, "compare", "baseline.json", ".super/runs/latest")
+    compared = project.command("compare", "baseline.json", ".super/runs/latest")
     assert "3 tasks of expert that the baseline never solved were not run" in compared.stdout
     assert "left out" not in compared.stdout
-    refused = super_command(project, "baseline", "update", ".super/runs/latest")
+    refused = project.command("baseline", "update", ".super/runs/latest")
     assert refused.returncode != 0
     assert "has not run 3 tasks that its baseline never solved: add it (--add)" in refused.stderr
-    checked = super_command(project, "baseline", "check", "--epochs=adaptive", "--max-regression=20")
+    checked = project.command("baseline", "check", "--epochs=adaptive", "--max-regression=20")
     assert "3 tasks that baseline.json never solved in 10 trials do not run" in checked.stdout
 
 
@@ -168,7 +167,7 @@ def test_an_audit_can_be_added_to_a_baseline_and_a_shorter_run_too(project: Fold
         data = json.loads((project.path / "baseline.json").read_text())
         data["subject"] = json.loads((project.latest / "run.json").read_text())["subject"]
         (project.path / "baseline.json").write_text(json.dumps(data))
-        added = super_command(project, "baseline", "update", "--add", ".super/runs/latest")
+        added = project.command("baseline", "update", "--add", ".super/runs/latest")
         assert added.returncode == 0, (more, added.stderr)
     tasks = json.loads((project.path / "baseline.json").read_text())["tasks"]
     assert len(tasks[NEVER[0]]["values"]) == 12

@@ -162,9 +162,7 @@ def test_functions_of_a_script_that_a_command_names_are_not_proposed(folder: Pat
     assert [one["target"] for one in written(folder)["functions"]] == ["stats.py::total"]
 
 
-def test_the_last_value_of_a_name_is_proposed_if_it_is_a_number_and_no_duration(
-    folder: Path,
-) -> None:
+def test_the_last_value_of_a_name_is_proposed_if_it_is_a_number_and_no_duration(folder: Path) -> None:
     last = ["1,234.5", "0:01:02.5", "2024-01-02", "1.2.3", "[1,2]", "nan", "-inf"]
     wrong = [f"w{place}: 7\nw{place}: {text}" for place, text in enumerate(last)]
     right = "phase: inference y=2, acc=0.5,auc=6e-05, of: 3/4 {'n':12,'m':.5} share: 97.5% x: [1. 2.]"

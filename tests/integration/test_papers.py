@@ -157,7 +157,8 @@ def project(pytester: pytest.Pytester) -> Folder:
 
 
 def write(project: Folder, **fields: Any) -> None:
-    project.write("stats.task.yaml", {**PAPER, **fields})
+    # Without cells before it, a grader needs no kernel.
+    project.write("stats.task.yaml", {**PAPER, "pre_execute": [], **fields})
 
 
 def run(project: Folder, agent: str, *options: str) -> dict[str, dict[str, Any]]:
@@ -172,6 +173,7 @@ def collected(project: Folder, *options: str) -> list[str]:
 
 @pytest.mark.long
 def test_gold_solves_every_item(project: Folder) -> None:
+    write(project, **PAPER)
     rows = run(project, "gold", "--super-n=1,2,3", "stats.task.yaml")
     assert list(rows) == ["0", "1", "2", "0,1", "0,2", "1,2", "0,1,2"]
     assert {(row["error"], row["solved"], row["metrics"]["self_report"]) for row in rows.values()} == {
@@ -202,6 +204,7 @@ def test_results_say_whose_values_an_item_was_graded_by(project: Folder) -> None
 
 
 def test_no_sandbox_of_an_agent_has_the_original_of_a_masked_function(project: Folder) -> None:
+    write(project, **PAPER)
     row = run(project, "agents:Looks", "stats.task.yaml::2205.00048_1,0")["0,1"]
     lines = read_lines(project.latest / row["folder"] / "trajectory.jsonl")
     steps = [step for step in lines if step["origin"] == "agent"]
@@ -256,7 +259,7 @@ def test_a_stub_is_a_miss(project: Folder) -> None:
 @pytest.mark.slow
 def test_a_body_that_prints_for_ever_is_a_miss_of_each_command(project: Folder) -> None:
     experiments = [{**one, "timeout": 1} for one in PAPER["experiments"]]
-    write(project, pre_execute=[], experiments=experiments)
+    write(project, experiments=experiments)
     project.write("bodies.txt", "while True: print('x' * 1000)\n")
     row = run(project, "agents:Bodies", "stats.task.yaml::2205.00048_0")["0"]
     assert (row["error"], row["solved"]) == (None, False)
@@ -410,7 +413,7 @@ def test_the_hidden_files_of_an_experiment_are_there_only_when_it_is_graded(proj
     project.write("hidden/check.py", TESTS)
     experiment = {
         "name": "tests",
-        "command": "python -m pytest -q -p no:cacheprovider --junitxml=report.xml tests",
+        "command": "PYTEST_DISABLE_PLUGIN_AUTOLOAD=1 python -m pytest -q --junitxml=report.xml tests",
         "files": {"tests/test_stats.py": "hidden/check.py"},
         "result": [{"junit": "report.xml"}],
     }

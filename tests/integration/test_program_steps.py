@@ -7,13 +7,13 @@ import pytest
 
 from tests.integration.conftest import SCRIPT, ProgramProject
 
-# A small agent with one tool, a shell, that speaks the protocol of its first argument. With `sub` it begins
-# another conversation after its first call.
+# A small agent with one tool, a shell, that speaks the protocol which the query's first word names. If its
+# second is `sub`, it begins another conversation after its first call.
 AGENT = """
 from client import *
 import subprocess
-protocol, answer_file, *rest = sys.argv[1:]
 QUERY = open(os.path.join(os.getcwd(), ".super-query.md")).read()
+protocol, *rest = QUERY.split()
 SCHEMA = {"type": "object", "properties": {"command": {"type": "string"}}}
 
 def post(path, body):
@@ -78,12 +78,11 @@ while True:
         break
     for id, command in calls:
         main.tell(id, subprocess.run(command, shell=True, capture_output=True, text=True).stdout)
-    if "sub" in rest:
-        rest.remove("sub")
+    if rest[:1] == ["sub"]:
+        rest = []
         type(main)("look into it for me").ask()
-open(answer_file, "w").write(text)
+open(sys.argv[1], "w").write(text)
 """
-PROTOCOLS = pytest.mark.parametrize("protocol", ["chat", "responses", "messages"])
 
 
 def call(id: str, command: str) -> dict[str, Any]:
@@ -96,19 +95,27 @@ def usage(prompt: int, completion: int) -> dict[str, Any]:
 
 
 class AgentProject(ProgramProject):
+    """The id of a task is a key of the model's answers to it."""
+
     def __init__(self, pytester: pytest.Pytester) -> None:
         super().__init__(pytester)
         self.add_program("agent", AGENT)
+        self._answers: dict[str, list[Any]] = {}
 
-    def run(self, line: str, *options: str) -> dict[str, Any]:
-        agent = f"--super-agent=command: P={self.path}; python $P/agent.py {line}"
-        self.outcome = self.pytester.runpytest(agent, "--super-sandbox=local", ".", SCRIPT, *options)
-        return self.results[-1]
+    def add(self, id: str, query: str, *answers: Any, **fields: Any) -> None:
+        self.add_task(id, query=query, **fields)
+        self._answers[id] = list(answers)
 
-    @property
-    def told(self) -> list[dict[str, Any]]:
+    def run_all(self) -> dict[str, dict[str, Any]]:
+        """The results, by the ids of the tasks."""
+        self.write("script.yaml", self._answers)
+        agent = f"--super-agent=command: P={self.path}; python $P/agent.py {{answer_file}}"
+        self.pytester.runpytest(agent, "--super-sandbox=local", ".", SCRIPT)
+        return {row["id"]: row for row in self.results}
+
+    def told(self, id: str) -> list[dict[str, Any]]:
         """The steps that the calls of the model tell of."""
-        return [step for step in self.all_steps() if step["action"]["type"] in ("tool_call", "message")]
+        return [step for step in self.all_steps(id) if step["action"]["type"] in ("tool_call", "message")]
 
 
 @pytest.fixture
@@ -116,84 +123,62 @@ def project(pytester: pytest.Pytester) -> AgentProject:
     return AgentProject(pytester)
 
 
-@PROTOCOLS
 def test_each_call_of_a_tool_is_a_step_with_its_thought_its_result_and_its_tokens(
-    project: AgentProject, protocol: str
+    project: AgentProject,
 ) -> None:
-    project.add_task(landmarks=["^accuracy is \\d+", "never printed"])
     two = [call("c1", "echo accuracy is $((40 + 2))"), call("c2", "echo second")]
-    project.script(
-        {"text": "Let me look.", "tool_calls": two, **usage(100, 10)}, {"text": "42", **usage(200, 5)}
-    )
-    result = project.run(f"{protocol} {{answer_file}}")
-    assert (result["solved"], result["metrics"]["landmarks"]) == (True, 0.5)
-    first, second, last = project.told
-    assert json.loads(first["action"]["content"])["name"] == "shell"
-    assert (first["thought"], first["observation"]) == ("Let me look.", "accuracy is 42\n")
-    assert (second["thought"], second["observation"]) == ("", "second\n")
-    assert (last["action"], last["observation"]) == ({"type": "message", "content": "42"}, "")
-    assert [step["prompt_tokens"] for step in (first, second, last)] == [100, 0, 200]
-    assert (first["landmarks"], result["landmarks_found"][0]["step"]) == ([0], first["number"])
-    # All that the trial used is in its steps once.
-    steps = project.all_steps()
-    assert sum(step["prompt_tokens"] for step in steps) == result["prompt_tokens"] == 300
-    assert [step["number"] for step in steps] == list(range(1, len(steps) + 1))
-    assert result["steps"] == len(steps)
+    answers = ({"text": "Let me look.", "tool_calls": two, **usage(100, 10)}, {"text": "42", **usage(200, 5)})
+    for protocol in ("chat", "responses", "messages"):
+        project.add(protocol, protocol, *answers, landmarks=["^accuracy is \\d+", "never printed"])
+    for protocol, result in project.run_all().items():
+        assert (result["solved"], result["metrics"]["landmarks"]) == (True, 0.5), protocol
+        first, second, last = project.told(protocol)
+        assert json.loads(first["action"]["content"])["name"] == "shell"
+        assert (first["thought"], first["observation"]) == ("Let me look.", "accuracy is 42\n")
+        assert (second["thought"], second["observation"]) == ("", "second\n")
+        assert (last["action"], last["observation"]) == ({"type": "message", "content": "42"}, "")
+        assert [step["prompt_tokens"] for step in (first, second, last)] == [100, 0, 200]
+        assert (first["landmarks"], result["landmarks_found"][0]["step"]) == ([0], first["number"])
+        # All that the trial used is in its steps once.
+        steps = project.all_steps(protocol)
+        assert sum(step["prompt_tokens"] for step in steps) == result["prompt_tokens"] == 300
+        assert [step["number"] for step in steps] == list(range(1, len(steps) + 1))
+        assert result["steps"] == len(steps)
+        # Hosted tools that were left out are named once.
+        observation = next(step for step in steps if step["action"]["type"] == "command")["observation"]
+        removed = observation.count("[Removed from the program's requests: web_search, which")
+        assert removed == (protocol == "responses")
 
 
-def test_another_conversation_is_told_by_its_beginning(project: AgentProject) -> None:
-    project.add_task()
-    project.script(
-        {"text": "Let me look.", "tool_calls": [call("c1", "echo one")]}, "I have looked into it", "42"
-    )
-    project.run("responses {answer_file} sub")
-    thoughts = {step["action"]["content"]: step["thought"] for step in project.told}
+def test_what_a_conversation_does_not_show_in_order_is_told_as_well(project: AgentProject) -> None:
+    look = {"text": "Let me look.", "tool_calls": [call("c1", "echo one")]}
+    project.add("another", "responses sub", look, "I have looked into it", "42")
+    commands = [call("c1", "cat .super-query.md"), call("c2", "echo step 7 done")]
+    landmarks = ["accuracy is 42", "step 7 done"]
+    given = {"text": "x", "tool_calls": commands}
+    project.add("given", "chat Print that the accuracy is 42.", given, "42", landmarks=landmarks)
+    project.add("killed", "messages", {"text": "x", "tool_calls": [call("c1", "kill -9 $PPID")]})
+    calls = [
+        {"text": "x", "tool_calls": [call(f"c{n}", f"echo number {n}")], **usage(100, 1)} for n in range(9)
+    ]
+    project.add("spent", "responses", *calls, limits={"tokens": 250})
+    project.add("long", "messages", *calls, "42")
+    results = project.run_all()
+    # Another conversation is told by its beginning.
+    thoughts = {step["action"]["content"]: step["thought"] for step in project.told("another")}
     assert thoughts["I have looked into it"] == "[conversation 2]"
     assert thoughts["42"] == ""
-
-
-def test_a_landmark_in_the_task_or_in_a_tools_arguments_is_no_achievement(project: AgentProject) -> None:
-    project.add_task(query="Print that the accuracy is 42.", landmarks=["accuracy is 42", "step 7 done"])
-    commands = [call("c1", "cat .super-query.md"), call("c2", "echo step 7 done")]
-    project.script({"text": "x", "tool_calls": commands}, "42")
-    project.run("chat {answer_file}")
-    assert [found["step"] for found in project.results[-1]["landmarks_found"]] == [None, None]
-    assert project.results[-1]["metrics"]["landmarks"] == 0.0
-
-
-def test_a_call_whose_result_nobody_shows_is_a_step(project: AgentProject) -> None:
-    project.add_task()
-    project.script({"text": "x", "tool_calls": [call("c1", "kill -9 $PPID")]})
-    project.run("messages {answer_file}")
-    (step,) = project.told
+    # A landmark in the task or in a tool's arguments is no achievement.
+    assert [found["step"] for found in results["given"]["landmarks_found"]] == [None, None]
+    assert results["given"]["metrics"]["landmarks"] == 0.0
+    # A call whose result nobody shows is a step.
+    (step,) = project.told("killed")
     assert step["observation"] == "[No later request has shown what came of it.]"
-
-
-def test_what_was_done_until_a_budget_was_spent_is_told(project: AgentProject) -> None:
-    project.add_task(limits={"tokens": 250})
-    calls = [{"text": "x", "tool_calls": [call(f"c{n}", f"echo {n}")], **usage(100, 1)} for n in range(9)]
-    project.script(*calls)
-    result = project.run("responses {answer_file}")
-    assert result["stop_reason"] == "tokens"
     # The request that would have shown the second result was refused.
-    assert [step["observation"][:14] for step in project.told] == ["0\n", "[No later requ"]
-    assert sum(step["prompt_tokens"] for step in project.all_steps()) == result["prompt_tokens"] == 200
-
-
-def test_hosted_tools_that_were_left_out_are_named_once(project: AgentProject) -> None:
-    project.add_task()
-    project.script({"text": "x", "tool_calls": [call("c1", "echo")]}, "42")
-    project.run("responses {answer_file}")
-    observation = next(step for step in project.all_steps() if step["action"]["type"] == "command")[
-        "observation"
-    ]
-    assert observation.count("[Removed from the program's requests: web_search, which") == 1
-
-
-def test_a_long_conversation_shows_each_result_once(project: AgentProject) -> None:
-    project.add_task()
-    calls = [{"text": "x", "tool_calls": [call(f"c{n}", f"echo number {n}")]} for n in range(30)]
-    project.script(*calls, "42")
-    project.run("messages {answer_file}")
-    observations = [step["observation"] for step in project.told]
-    assert observations == [*(f"number {n}\n" for n in range(30)), ""]
+    assert results["spent"]["stop_reason"] == "tokens"
+    assert [step["observation"][:14] for step in project.told("spent")] == ["number 0\n", "[No later requ"]
+    used = sum(step["prompt_tokens"] for step in project.all_steps("spent"))
+    assert used == results["spent"]["prompt_tokens"] == 200
+    # A long conversation shows each result once.
+    observations = [step["observation"] for step in project.told("long")]
+    assert observations == [*(f"number {n}\n" for n in range(9)), ""]

@@ -28,7 +28,8 @@ def trying(project: Project) -> Project:
     return project
 
 
-def run(project: Project, script: list[Any], *arguments: str, **task: Any) -> dict[str, Any]:
+def run(project: Project, script: object, *arguments: str, **task: Any) -> dict[str, Any]:
+    """The result of the task `a`."""
     project.add_task("a", **task)
     (project.path / "script.json").write_text(json.dumps(script))
     project.run("--super-model=scripted:script.json", *arguments)
@@ -40,13 +41,11 @@ def steps_of(project: Project) -> list[dict[str, Any]]:
     return read_lines(project.latest / project.results["a[1]"]["folder"] / "trajectory.jsonl")
 
 
-def asked(project: Project) -> list[Any]:
-    return [request["messages"] for request in asked_in(project.latest / "trials/a/1.0")]
+def asked(project: Project, id: str = "a") -> list[Any]:
+    return [request["messages"] for request in asked_in(project.latest / f"trials/{id}/1.0")]
 
 
-def test_an_attempt_without_a_submission_is_followed_by_another_with_a_plan(
-    trying: Project,
-) -> None:
+def test_an_attempt_without_a_submission_is_followed_by_another_with_a_plan(trying: Project) -> None:
     plan = "Well. Plan: compute it. [END] Bye."
     script = ["x = 1; print('half way')", "stop", plan, "print('x' in dir(), 'done')", "submit 42"]
     task = {"landmarks": ["half", "done"], "pre_execute": ["print('ready')"]}
@@ -64,13 +63,14 @@ def test_an_attempt_without_a_submission_is_followed_by_another_with_a_plan(
     assert after[0]["content"] == "do it\n\nPlan, from an attempt that failed:\ncompute it."
 
 
-def test_a_submission_ends_all_attempts_right_or_wrong(trying: Project) -> None:
-    row = run(trying, ["submit 0", "submit 42"], "--super-attempts=3")
-    assert (row["metrics"]["accuracy"], row["stop_reason"]) == (0.0, "submitted")
-
-
-def test_no_more_attempts_are_made_than_asked_for(trying: Project) -> None:
-    row = run(trying, ["stop", "Plan: a", "stop", "Plan: b", "stop", "submit 42"], "--super-attempts=3")
+def test_a_submission_ends_all_attempts_and_no_more_are_made_than_asked_for(
+    trying: Project,
+) -> None:
+    trying.add_task("wrong")
+    plans = ["stop", "Plan: a", "stop", "Plan: b", "stop", "submit 42"]
+    row = run(trying, {"a": plans, "wrong": ["submit 0", "submit 42"]}, "--super-attempts=3")
+    wrong = trying.results["wrong[1]"]
+    assert (wrong["metrics"]["accuracy"], wrong["stop_reason"]) == (0.0, "submitted")
     assert (row["metrics"]["accuracy"], row["stop_reason"]) == (0.0, "returned")
     assert len(asked(trying)) == 5
 
@@ -85,17 +85,16 @@ def test_each_attempt_has_its_share_of_the_tokens_and_all_have_the_compute_time(
     assert row["compute_seconds"] == 100
 
 
-def test_an_attempt_that_was_too_long_is_reflected_on_by_its_later_steps(trying: Project) -> None:
+def test_a_long_attempt_is_reflected_on_by_later_steps_and_a_refusal_changes_nothing(
+    trying: Project,
+) -> None:
     too_long = {"error": {"status": 413, "message": "too long"}}
     script = ["print('first')", "print('second')", too_long, too_long, "Plan: p [END]", "submit 42"]
-    row = run(trying, script, "--super-attempts=2")
-    assert (row["metrics"]["accuracy"], row["stop_reason"]) == (1.0, "submitted")
+    refused = {"error": {"status": 400, "code": "content_policy_violation"}}
+    trying.add_task("refused")
+    run(trying, {"a": script, "refused": ["stop", refused, "submit 42"]}, "--super-attempts=2")
+    ends = [(row["metrics"]["accuracy"], row["stop_reason"]) for row in trying.results.values()]
+    assert ends == [(1.0, "submitted")] * 2
     shown = [messages[1]["content"] for messages in asked(trying)[3:5]]
     assert [("first" in text, "second" in text) for text in shown] == [(True, True), (False, True)]
-
-
-def test_a_reflection_that_is_refused_leaves_the_task_as_it_was(trying: Project) -> None:
-    refused = {"error": {"status": 400, "code": "content_policy_violation"}}
-    row = run(trying, ["stop", refused, "submit 42"], "--super-attempts=2")
-    assert (row["metrics"]["accuracy"], row["stop_reason"]) == (1.0, "submitted")
-    assert asked(trying)[2][0]["content"] == "do it"
+    assert asked(trying, "refused")[2][0]["content"] == "do it"

@@ -42,15 +42,20 @@ def test_a_mended_answer_gives_a_new_run_and_leaves_the_paid_one(bench: Stored) 
     assert "accuracy 1" in (new / found["wrong"]["folder"] / "trajectory.ipynb").read_text()
 
 
-def test_a_run_that_was_scored_again_is_resumed(bench: Stored) -> None:
+def test_a_run_that_was_scored_again_is_resumed(
+    bench: Stored, pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
+) -> None:
     paid = bench.latest.name
     bench.add("wrong")
     new = bench.rescored()
-    again, ran = bench.pytest(f"--super-resume={new.name}")
-    assert ran == "broken"
-    assert f"resume: 2 trials reused from {new.name}, 1 trial to run: nothing valid" in again.stdout
+    monkeypatch.chdir(bench.path)
+    bench.write("ran.txt", "")
+    options = ("--super-agent=mine:Agent", "--super-dir=.super", f"--super-resume={new.name}", ".")
+    again = pytester.runpytest(*options)
+    assert (bench.path / "ran.txt").read_text() == "broken "
+    told = f"resume: 2 trials reused from {new.name}, 1 trial to run: nothing valid*"
     # The other run has run them.
-    assert f"2 trials reused from {paid}" in again.stdout
+    again.stdout.fnmatch_lines([told, f"2 trials reused from {paid}*"])
     assert rows(bench.latest)["wrong"]["solved"]
 
 

@@ -6,7 +6,7 @@ import shutil
 import xml.etree.ElementTree as ET
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 import pytest
 
@@ -26,7 +26,18 @@ def test_each_kind_of_trial_has_its_outcome_and_numbers(project: Project, worker
     project.add_task("raises_data", set="masked", category="data")
     project.add_task("silent")
     project.add_task("engine")
-    result = project.run(*workers)
+    results = {}
+
+    class Reports:
+        def pytest_runtest_logreport(self, report: Any) -> None:
+            if report.when == "call":
+                results[report.super_result["id"]] = report.super_result
+
+    result = project.run(*workers, plugins=[Reports()])
+    if workers == ("-n1",):
+        # Reports from workers share equal texts.
+        assert results["right"]["subject"] is results["wrong"]["subject"]
+        assert all(ours is theirs for ours, theirs in zip(results["right"], results["wrong"], strict=True))
     result.assert_outcomes(passed=1, failed=3, errors=1)
     assert result.ret == pytest.ExitCode.TESTS_FAILED
     rows = project.results
@@ -275,7 +286,7 @@ def test_a_sample_is_the_same_for_a_seed_and_takes_as_many_from_each_set(project
         project.add_task(f"m{number}", set="masked", category="data")
     found = sampled(project, "--super-sample=4")
     assert sorted(name[0] for name in found) == ["e", "e", "m", "m"]
-    assert sampled(project, "--super-sample=4", "--super-epochs=2", "-n1") == found
+    assert sampled(project, "--super-sample=4", "--super-epochs=2") == found
     assert sampled(project, "--super-sample=2") < found
     assert any(sampled(project, f"--super-sample=4:{seed}") != found for seed in (1, 2, 3))
     result = project.run("--super-sample=9", "--super-set=masked")
@@ -409,22 +420,33 @@ def test_an_agent_skips_a_task_that_it_cannot_try(project: Project) -> None:
 
 @pytest.mark.parametrize("workers", ["-n1", pytest.param("-n4", marks=pytest.mark.slow)])
 def test_a_dead_workers_trial_is_run_once_more_and_then_an_error(project: Project, workers: str) -> None:
-    for id in ("right", "crash_once", "crash"):
+    project.add_to_conftest("""
+import os
+
+@pytest.fixture
+def super_agent(super_agent, super_task):
+    if super_task.id == "before":
+        os._exit(1)
+    return super_agent
+""")
+    for id in ("right", "crash_once", "crash", "before"):
         project.add_task(id)
-    result = project.run(workers, "--junitxml=out.xml")
-    assert result.parseoutcomes() == {"passed": 2, "errors": 1, "requeued": 2}
+    gate = ("--super-max-errors=0.9", "--super-fail-under=0.9")
+    result = project.run(workers, "--max-worker-restart=5", "--junitxml=out.xml", *gate)
+    assert (result.ret, result.parseoutcomes()) == (1, {"passed": 2, "errors": 2, "requeued": 3})
     rows = project.results
     assert (rows["crash_once[1]"]["rerun"], rows["crash_once[1]"]["solved"]) == (1, True)
     assert rows["crash[1]"]["error"] == "the process that ran this trial died, at step 1, agent"
-    result.stdout.fnmatch_lines(["*2 reruns*"])
+    assert rows["before[1]"]["error"].startswith("the process that ran this trial died")
+    result.stdout.fnmatch_lines(["*3 reruns*", "gate: FAILED, mean accuracy 0.5000 is under 0.9"])
     xml = (project.path / "out.xml").read_text()
-    assert xml.count("<testcase") == 3
+    assert xml.count("<testcase") == 4
 
 
 def test_a_miss_whose_worker_dies_stays_and_is_not_run_again(project: Project) -> None:
     # Before it is reported, and after it.
-    (project.path / "conftest.py").write_text("""
-import os, pytest
+    project.add_to_conftest("""
+import os
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport(item, call):
@@ -445,56 +467,27 @@ def pytest_runtest_makereport(item, call):
     assert (project.path / "out.xml").read_text().count("<testcase") == 2
 
 
-def test_a_worker_that_dies_before_the_trial_begins_is_an_error_that_the_gate_counts(
-    project: Project,
-) -> None:
-    (project.path / "conftest.py").write_text("""
-import os, pytest
-
-@pytest.fixture
-def super_agent(super_agent, super_task):
-    if super_task.id == "crash":
-        os._exit(1)
-    return super_agent
-""")
-    for id in ("right", "crash"):
-        project.add_task(id)
-    result = project.run("-n1", "--super-max-errors=0.9", "--super-fail-under=0.9")
-    assert result.ret == pytest.ExitCode.TESTS_FAILED
-    assert project.results["crash[1]"]["error"].startswith("the process that ran this trial died")
-    result.stdout.fnmatch_lines(["gate: FAILED, mean accuracy 0.5000 is under 0.9"])
-
-
 def test_a_worker_begins_with_a_long_and_a_short_task_then_the_longest_come(project: Project) -> None:
-    for minutes in (1, 2, 3, 4, 5):
+    for minutes in range(1, 9):
         project.add_task(f"t{minutes}", limits={"compute": 60 * minutes})
-    result = project.run("-n1", "-v")
+    add_other_tests(project)
+    result = project.run("-n1", "-v", "--super-sample=5")
     started = [line.split("::")[1].split()[0] for line in result.outlines if "PASSED" in line]
-    assert started == ["t5", "t1", "t4", "t3", "t2"]
+    # It finds the tasks that its controller finds, and takes the same sample.
+    shortest, *others, longest = sorted(sampled(project, "--super-sample=5"))
+    assert started == [longest, shortest, *reversed(others)]
 
 
-def test_reports_from_workers_share_equal_texts(project: Project) -> None:
-    for id in ("right", "wrong"):
-        project.add_task(id)
-
-    class Reports:
-        results: ClassVar[list[dict[str, Any]]] = []
-
-        def pytest_runtest_logreport(self, report: Any) -> None:
-            if report.when == "call":
-                self.results.append(report.super_result)
-
-    project.run("-n1", plugins=[reports := Reports()])
-    right, wrong = reports.results
-    assert right["subject"] is wrong["subject"]
-    assert all(ours is theirs for ours, theirs in zip(right, wrong, strict=True))
+def add_other_tests(project: Project) -> None:
+    """Tests that pytest would collect in place of the tasks."""
+    project.write("test_other.py", "def test_other(): assert 0")
+    project.pytester.makeini("[pytest]\npythonpath = .\ntestpaths = test_other.py\n")
 
 
 def test_without_a_path_the_tasks_folder_is_collected_and_not_testpaths(project: Project) -> None:
     project.add_task("right")
-    (project.path / "test_other.py").write_text("def test_other(): assert 0")
-    project.pytester.makeini("[pytest]\npythonpath = .\ntestpaths = test_other.py\n")
-    project.run("-n1").assert_outcomes(passed=1)
+    add_other_tests(project)
+    project.run().assert_outcomes(passed=1)
 
 
 @pytest.mark.slow
@@ -739,28 +732,6 @@ def test_a_hook_that_fails_when_the_run_is_over_leaves_the_summary_and_the_verdi
     assert result.ret == pytest.ExitCode.TESTS_FAILED
     result.stdout.fnmatch_lines(["all *", f"pytest_super_run_finished raised {words}", "gate: passed, *"])
     assert (project.latest / "verdict.json").exists()
-
-
-@pytest.mark.usefixtures("no_isolation")
-def test_a_project_that_makes_its_own_sandboxes_needs_no_engine(project: Project) -> None:
-    project.add_task("right")
-    project.add_task("other")
-    project.pytester.makeconftest(
-        "from pytest_super.kernel.providers.local import LocalSandbox\n"
-        "class Cluster(LocalSandbox):\n"
-        "    name = 'cluster'\n"
-        "def pytest_super_make_sandbox(task):\n"
-        "    return Cluster({}) if task.id == 'right' else None\n"
-    )
-    result = project.run_in_subprocess("--super-sandbox=auto")
-    result.assert_outcomes(passed=1, errors=1)
-    result.stdout.fnmatch_lines(
-        ["super: *, sandboxes made by the project, *", "error   other: *no sandbox from*"]
-    )
-    assert {name: row["sandbox"] for name, row in project.results.items()} == {
-        "right[1]": "cluster",
-        "other[1]": "",
-    }
 
 
 def test_epochs_repeat_every_task_and_are_summed_up_in_the_terminal_and_in_junit(project: Project) -> None:

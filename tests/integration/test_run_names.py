@@ -8,7 +8,7 @@ from urllib.request import urlopen
 import pytest
 
 from pytest_super.cli import main
-from tests.integration.conftest import Project
+from tests.integration.conftest import FAKE_KERNELS, Project
 from tests.stored import a_result, a_run, add_trial
 
 ID = "20261123-101500-ab12"
@@ -59,8 +59,10 @@ def test_a_run_is_compared_with_the_one_that_was_the_latest_before_it(pytester: 
     first = project.latest.resolve().name
     # The controller says which run is the latest, and its workers know no other.
     options = ("--super-epochs=2", "-n1")
-    project.run(*options, "--super-baseline=latest").stdout.fnmatch_lines([f"*{first}*"])
-    project.run(*options, f"--super-resume={first}").stdout.fnmatch_lines(["*2 *reused*"])
+    again = project.run(*options, "--super-baseline=latest", "--super-resume=latest")
+    again.stdout.fnmatch_lines([f"*against {first}: *", f"resume: 2 *reused from {first}*"])
+    # Nothing here needs a real kernel.
+    project.write("conftest.py", FAKE_KERNELS)
     project.run(*options, f"--super-trajectory={first}", agent="replay").assert_outcomes(passed=2)
 
 

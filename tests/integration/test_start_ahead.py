@@ -8,11 +8,12 @@ import pytest
 from tests.integration.conftest import Project
 
 CONFTEST = """
+import os
 from pytest_super.kernel.providers.local import LocalSandbox
 
 class Noted(LocalSandbox):
     def __init__(self, name):
-        super().__init__()
+        super().__init__(run=f"ahead-{os.getpid()}")
         self.name = name
 
     def open(self):
@@ -58,7 +59,7 @@ def life(folder: Path) -> list[str]:
 
 def test_each_trial_begins_in_a_fresh_kernel_that_was_started_before(project: Project) -> None:
     # The agent would wait for ever otherwise.
-    project.run_in_subprocess("-n1").assert_outcomes(passed=3)
+    project.run("-n1").assert_outcomes(passed=3)
     opened = [line for line in life(project.path) if line.startswith("open")]
     assert sorted(opened) == ["open task1", "open task2", "open task3"]
 

@@ -18,7 +18,7 @@ import pytest_super.report.page.interval  # noqa: F401
 # Here, because pytester removes modules that a test imports, and numpy refuses to be imported again.
 from pytest_super.store.trajectory import step_to_data
 from tests.browser.conftest import served as served_at
-from tests.integration.conftest import WITH_AND_WITHOUT_XDIST, Project
+from tests.integration.conftest import Project
 from tests.stored import a_result, a_run, a_step, add_trial
 
 INTERRUPTED = """
@@ -32,17 +32,15 @@ SUPER = (sys.executable, "-c", "import sys; from pytest_super.cli import main; s
 # --super-html
 
 
-@WITH_AND_WITHOUT_XDIST
-def test_a_run_writes_its_page(project: Project, workers: tuple[str, ...]) -> None:
+def test_a_run_writes_its_page(project: Project) -> None:
     project.add_task("right", landmarks=["half way", "never"])
     project.add_task("wrong")
-    project.run("--super-html=out/page.html", *workers)
+    project.run("--super-html=out/page.html")
     page = (project.path / "out/page.html").read_text()
     assert f"<h1>Run {project.latest.resolve().name}</h1>" in page
     assert "not 42" in page
     assert '<mark title="landmark 1">half way</mark>' in page
     assert f"../.super/runs/{project.latest.resolve().name}/trials/wrong/1.0/trajectory.jsonl" in page
-    assert {row["worker"] for row in project.results.values()} == {"gw0" if workers else "main"}
 
 
 @pytest.mark.slow

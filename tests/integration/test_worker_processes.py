@@ -52,7 +52,7 @@ def test_a_fork_is_like_an_interpreter_of_its_own(
     monkeypatch.setenv("TOLD", "me")
     project.add_to_conftest(TELL)
     project.add_task("right")
-    result = project.run_in_subprocess(f"-n{workers}")
+    result = project.run(f"-n{workers}")
     assert result.ret == pytest.ExitCode.OK
     facts = told(project)
     controller = facts.pop("controller")
@@ -94,7 +94,7 @@ def test_local_kernels_are_forks_of_one_process(project: Project) -> None:
     project.write("agent.py", TELLS_OF_ITS_KERNEL)
     for number in range(2):
         project.add_task(f"right-{number}")
-    assert project.run_in_subprocess("-n2").ret == pytest.ExitCode.OK
+    assert project.run("-n2").ret == pytest.ExitCode.OK
     servers = [line.split()[1] for line in (project.path / "arrived").read_text().splitlines()]
     assert len(servers) == 2
     (server,) = set(servers)

@@ -13,13 +13,15 @@ from pytest_super.kernel.client import Kernel
 from pytest_super.kernel.conformance.programs import run
 from pytest_super.kernel.conformance.support import kernel, printed, shared_kernel, started, until
 from pytest_super.kernel.providers.local import LocalSandbox
+from pytest_super.metrics.matching.landmark_matcher import LandmarkMatcher
+from tests.kernel.conftest import FORKS
 
 __all__ = ["kernel", "shared_kernel"]
 
 
 @pytest.fixture(scope="module")
 def sandbox_factory() -> object:
-    return lambda _: LocalSandbox()
+    return lambda _: LocalSandbox(run=FORKS)
 
 
 def test_output_that_is_not_utf8_is_replaced(shared_kernel: Kernel) -> None:
@@ -30,9 +32,9 @@ def test_output_that_is_not_utf8_is_replaced(shared_kernel: Kernel) -> None:
 
 def test_the_end_comes_after_all_output(kernel: Kernel) -> None:
     sizes: list[int] = []
-    code = "import os, sys, time\nprint('x' * 30_000_000)\nsys.stdout.flush()\ntime.sleep(1)\nos._exit(3)"
+    code = "import os, sys, time\nprint('x' * 10_000_000)\nsys.stdout.flush()\ntime.sleep(1)\nos._exit(3)"
     death = kernel.execute(code, timeout=120, listener=lambda text: sizes.append(len(text)))
-    assert (death.outcome, sum(sizes)) == (Outcome.KERNEL_DIED, 30_000_001)
+    assert (death.outcome, sum(sizes)) == (Outcome.KERNEL_DIED, 10_000_001)
 
 
 def test_a_kernel_that_is_stopped_while_traced_has_not_ended(kernel: Kernel) -> None:
@@ -128,7 +130,7 @@ def test_programs_have_the_kernels_variables(kernel: Kernel) -> None:
 
 
 def test_a_program_ends_before_the_processes_that_it_leaves_running() -> None:
-    with started(LocalSandbox(), with_kernel=False) as kernel:
+    with started(LocalSandbox(run=FORKS), with_kernel=False) as kernel:
         # More than a pipe holds, and also after the next program.
         late = "head -c 300000 /dev/zero && echo late > late"
         result = run(kernel, f"(sleep 0.5; {late}; sleep 60) & echo done", timeout=30)
@@ -150,3 +152,14 @@ def test_a_flood_of_a_program_is_complete_and_takes_little_memory() -> None:
         peak = run(kernel, flood, listener=slow).text.rpartition("VmHWM:")[2].split()
     assert (int(peak[0]) < 75_000, peak[1]) == (True, "kB")
     assert 100_000_000 < sum(heard) < 100_000_100
+
+
+def test_lines_that_a_shell_command_ends_in_its_own_way_are_one_landmark(shared_kernel: Kernel) -> None:
+    ends = {"LF": r"\n", "CRLF": r"\r\n", "CR": r"\r", "CR CRLF": r"\r\r\n"}
+    matcher = LandmarkMatcher([f"{name}: training done metrics" for name in ends])
+    for name, end in ends.items():
+        cell = rf"!printf '{name}: training{end}done\nmetrics\n'"
+        matcher.begin_cell(cell)
+        shared_kernel.execute(cell, listener=matcher.feed)
+        matcher.end_cell()
+    assert matcher.hits == [True] * len(ends)

@@ -357,7 +357,7 @@ def growth(count: int) -> int:
 
 
 def test_mutated_frames_raise_nothing_and_take_little_memory() -> None:
-    assert growth(1000) < 16 * 2**20
+    assert growth(500) < 16 * 2**20
 
 
 @pytest.mark.long

@@ -26,12 +26,13 @@ from pytest_super.kernel.providers.local import LocalSandbox
 from pytest_super.kernel.sandbox import Sandbox
 from pytest_super.platform import marked_processes
 from pytest_super.tasks.sandbox_spec import SandboxSpec
+from tests.kernel.conftest import FORKS
 
 
 @pytest.fixture(scope="module")
 def run() -> str:
     """The run whose sandboxes are forks; none where they are interpreters of their own, as in bubblewrap."""
-    return f"forks-{os.getpid()}" if sys.platform == "linux" else ""
+    return FORKS if sys.platform == "linux" else ""
 
 
 @pytest.fixture(scope="module")
@@ -84,7 +85,7 @@ kernel.start()
 kernel.execute("import subprocess; child = subprocess.Popen(['setsid', 'sleep', '600'])")
 orphan = kernel.execute(sys.argv[2]).text
 print(sandbox.marker, sandbox.workdir, orphan, flush=True)
-kernel.execute("while True: pass")
+kernel.execute("import time; time.sleep(600)")
 """
 
 
@@ -113,31 +114,22 @@ def make_wheel(folder: Path, version: str = "1.0") -> Path:
     return path
 
 
-def variables_inside(kernel: Kernel) -> dict[str, str]:
-    result = kernel.execute("import json, os; print(json.dumps(dict(os.environ)))", timeout=30)
-    found: dict[str, str] = json.loads(result.text)
-    return found
-
-
-def test_keys_of_the_host_do_not_arrive(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_keys_of_the_host_do_not_arrive_and_only_packages_are_outside(
+    run: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     for name in ("OPENAI_API_KEY", "AWS_SECRET_ACCESS_KEY", "HF_TOKEN", "PYTHONPATH", "PIP_TARGET"):
         monkeypatch.setenv(name, "secret")
     monkeypatch.setenv("PIP_TIMEOUT", "7")
     monkeypatch.setenv("http_proxy", "http://proxy.invalid:1")
-    with started(LocalSandbox(env={"TASK_SAYS": "this"})) as kernel:
-        inside = variables_inside(kernel)
+    with started(LocalSandbox(run=run)) as kernel:
+        inside = json.loads(printed(kernel, "import json, os; print(json.dumps(dict(os.environ)))"))
+        assert kernel.files.entries() == []
+        assert printed(kernel, "import pytest; print(pytest.__file__)") == f"{pytest.__file__}\n"
     assert "secret" not in inside.values()
     assert (inside["PIP_TIMEOUT"], inside["http_proxy"]) == ("7", "http://proxy.invalid:1")
-    assert inside["TASK_SAYS"] == "this"
-
-
-def test_home_and_temporary_files_are_inside_and_packages_are_the_hosts(kernel: Kernel) -> None:
-    inside = variables_inside(kernel)
     root = Path(kernel.workdir).parent
     assert {Path(inside[name]).parent for name in ("HOME", "TMPDIR", "VIRTUAL_ENV")} == {root}
     assert inside["PATH"].split(":")[0] == f"{root}/venv/bin"
-    assert kernel.files.entries() == []
-    assert printed(kernel, "import pytest; print(pytest.__file__)") == f"{pytest.__file__}\n"
 
 
 @pytest.mark.slow
@@ -200,13 +192,16 @@ def test_a_host_that_is_stopped_for_too_long_leaves_nothing(run: str) -> None:
 SUSPENDED = """
 import sys
 from pytest_super.kernel import link
-from pytest_super.kernel.conformance.support import started
+from pytest_super.kernel.client import Kernel
 from pytest_super.kernel.providers.local import LocalSandbox
-link.SILENCE_SECONDS, link.PING_SECONDS = 1.0, 0.25
-with started(LocalSandbox(run=sys.argv[1])) as kernel:
-    print("ready", flush=True)
-    input()
-    print(kernel.execute("print('goes on')").text, end="")
+link.PING_SECONDS = 0.25
+kernel = Kernel(LocalSandbox(run=sys.argv[1]))
+kernel.start()
+link.SILENCE_SECONDS = 1.0
+print("ready", flush=True)
+input()
+print(kernel.execute("print('goes on')").text, end="")
+kernel.close()
 """
 
 
@@ -225,7 +220,7 @@ KILLED = "ended with exit code 3: the bridge was killed by signal 9"
 
 
 # Of forks, the server that forks them would end what is left, too.
-@pytest.mark.parametrize("run", ["", f"forks-{os.getpid()}"], ids=["alone", "fork"])
+@pytest.mark.parametrize("run", ["", FORKS], ids=["alone", "fork"])
 def test_nothing_outlives_a_killed_bridge(sandbox: LocalSandbox, tmp_path: Path) -> None:
     mark = tmp_path / "imported"
     with started(sandbox) as kernel:

@@ -14,11 +14,12 @@ from pytest_super.kernel.conformance.support import started
 from pytest_super.kernel.inside import lookup
 from pytest_super.kernel.inside.lookup import Watch, open_regular, search
 from pytest_super.kernel.providers.local import LocalSandbox
+from tests.kernel.conftest import FORKS
 
 
 @pytest.fixture(scope="module")
 def kernel() -> Iterator[Kernel]:
-    with started(LocalSandbox()) as kernel:
+    with started(LocalSandbox(run=FORKS)) as kernel:
         yield kernel
 
 

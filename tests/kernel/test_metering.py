@@ -19,6 +19,7 @@ from pytest_super.tasks.task import Limits, Task
 from pytest_super.trial.budget import Budget
 from pytest_super.trial.observation import ONLY_SUBMIT
 from pytest_super.trial.trial import Trial
+from tests.kernel.conftest import FORKS
 from tests.waiting import until
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="processes are observed by /proc")
@@ -94,7 +95,7 @@ class Metered:
 
 @pytest.fixture(scope="module")
 def metered() -> Iterator[Metered]:
-    with started(LocalSandbox()) as kernel:
+    with started(LocalSandbox(run=FORKS)) as kernel:
         kernel.execute(SETUP)
         yield Metered(kernel)
 
@@ -126,14 +127,7 @@ def test_a_sample_never_has_more_than_the_time_since_the_last_one() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    "hide",
-    [
-        pytest.param(STDIN, id="stdin"),
-        pytest.param(EXECUTABLE, id="executable"),
-        pytest.param(LARGE, id="large"),
-    ],
-)
+@pytest.mark.parametrize("hide", [STDIN, EXECUTABLE, LARGE], ids=["stdin", "executable", "large"])
 def test_nothing_inside_stops_the_metering(metered: Metered, hide: str) -> None:
     metered.meter()
     metered.kernel.execute(f"{hide}\nprocess = begin({BURN!r})")
@@ -142,7 +136,7 @@ def test_nothing_inside_stops_the_metering(metered: Metered, hide: str) -> None:
 
 
 def test_a_sandbox_whose_processes_cannot_be_seen_any_more_is_lost() -> None:
-    with started(LocalSandbox()) as kernel:
+    with started(LocalSandbox(run=FORKS)) as kernel:
         limit = "import os, resource, time; resource.prlimit(os.getppid(), resource.RLIMIT_NOFILE, (10, 10))"
         result = kernel.execute(f"{limit}; time.sleep(60)", timeout=20)
     assert result.outcome == "sandbox_lost"
@@ -170,11 +164,11 @@ def test_what_ran_before_the_metering_is_free_also_when_it_has_ended(metered: Me
 
 def test_all_is_stopped_when_compute_runs_out_while_the_agent_thinks() -> None:
     matcher = LandmarkMatcher(["epoch 1", "epoch 9"])
-    with started(LocalSandbox()) as kernel:
+    with started(LocalSandbox(run=FORKS)) as kernel:
         trial = Trial(
             public_part(Task.model_validate({"id": "t", "set": "expert", "query": "q", "answer": 42})),
             kernel=kernel,
-            budget=Budget(Limits(compute=2, cell=0.5), tokens=1000),
+            budget=Budget(Limits(compute=0.6, cell=0.3), tokens=1000),
             landmarks=matcher,
             record=lambda _: None,
         )

@@ -13,6 +13,7 @@ from pytest_super.kernel.providers.local import LocalSandbox
 from pytest_super.metrics.script_executed import script_executed
 from pytest_super.store.trajectory import Action, Step
 from pytest_super.tasks.task import Entrypoint
+from tests.kernel.conftest import FORKS
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="processes are observed by /proc")
 
@@ -35,7 +36,7 @@ INHERIT = "with open('train.py') as f: os.dup2(f.fileno(), 255)\n"
 
 @pytest.fixture(scope="module")
 def kernel() -> Iterator[Kernel]:
-    with started(LocalSandbox()) as kernel:
+    with started(LocalSandbox(run=FORKS)) as kernel:
         kernel.execute("import os\nfor d in ('bin', 'other', 'pkg'): os.makedirs('repo/' + d)")
         for path, text in FILES.items():
             kernel.files.write(path, text.encode())

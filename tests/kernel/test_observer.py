@@ -20,6 +20,7 @@ from pytest_super.kernel.inside import processes
 from pytest_super.kernel.inside.process_image import ELF64, Image, has_symbol, layout_of
 from pytest_super.kernel.observed import ObservedProcess
 from pytest_super.kernel.providers.local import LocalSandbox
+from tests.kernel.conftest import FORKS
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="processes are observed by /proc")
 
@@ -28,7 +29,7 @@ SLEEP = "import time; time.sleep(0.8)\n"
 
 @pytest.fixture(scope="module")
 def kernel() -> Iterator[Kernel]:
-    with started(LocalSandbox()) as kernel:
+    with started(LocalSandbox(run=FORKS)) as kernel:
         kernel.files.write("x.py", SLEEP.encode())
         kernel.files.write("fails.py", (SLEEP + "raise SystemExit(3)").encode())
         kernel.files.write("long.py", b"import time; time.sleep(60)")
@@ -179,7 +180,7 @@ def test_a_python_is_reported_after_more_other_processes_than_are_reported(
 ) -> None:
     program = bridge_program().replace(b"MOST_REPORTS = 2000", b"MOST_REPORTS = 3   ")
     monkeypatch.setattr(link, "bridge_program", lambda **_: program)
-    with started(LocalSandbox()) as kernel:
+    with started(LocalSandbox(run=FORKS)) as kernel:
         kernel.files.write("x.py", SLEEP.encode())
         result = kernel.execute("!for n in 1 2 3 4 5 6; do sleep 1 < x.py & done; wait; python x.py")
         assert [process.is_python for process in named(result, "x.py")] == [False] * 3 + [True]

@@ -1,6 +1,5 @@
 """The agent `swe-agent` in a real kernel, its model scripted."""
 
-import os
 import time
 from collections.abc import Iterator
 from functools import partial
@@ -20,6 +19,7 @@ from pytest_super.testing import FakeModel
 from pytest_super.trial.agent_run import run_agent
 from pytest_super.trial.budget import Budget
 from pytest_super.trial.trial import Trial
+from tests.kernel.conftest import FORKS
 
 SCRIPT = """%%writefile repo/src/train.py
 import sys
@@ -33,7 +33,7 @@ print(train(int(sys.argv[1])))
 
 @pytest.fixture
 def kernel() -> Iterator[Kernel]:
-    with started(LocalSandbox(run=f"swe-agent-{os.getpid()}")) as kernel:
+    with started(LocalSandbox(run=FORKS)) as kernel:
         yield kernel
 
 

@@ -16,6 +16,7 @@ from pytest_super.kernel.client import Kernel
 from pytest_super.kernel.conformance.support import started
 from pytest_super.kernel.providers import warm_kernels
 from pytest_super.kernel.providers.local import LocalSandbox
+from tests.kernel.conftest import FORKS
 from tests.waiting import until
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="sandboxes are forks on Linux alone")
@@ -58,9 +59,6 @@ print(json.dumps(facts))
 """
 
 
-RUN = f"warm-{os.getpid()}"
-
-
 # The parent of the supervisor of the kernel's bridge.
 SERVER = """
 import os
@@ -83,13 +81,18 @@ def is_fork(kernel: Kernel) -> bool:
     return "forks/server.py" in printed(kernel, "print(open('/proc/self/cmdline').read())")
 
 
+def began_as_fork(kernel: Kernel) -> bool:
+    """By the bridge, for which no kernel has to start."""
+    return "forks/server.py" in kernel.run_program("cat /proc/$PPID/cmdline", {}, {}, timeout=60).text
+
+
 def facts_of(sandbox: LocalSandbox) -> Any:
     with started(sandbox) as kernel:
         return json.loads(printed(kernel, FACTS).replace(str(Path(sandbox.workdir).parent), "FOLDER"))
 
 
 def test_a_fork_cannot_be_told_from_an_interpreter() -> None:
-    own, fork = facts_of(LocalSandbox()), facts_of(LocalSandbox(run=RUN))
+    own, fork = facts_of(LocalSandbox()), facts_of(LocalSandbox(run=FORKS))
     assert "FOLDER/venv/bin/python" in own["executable"]
     assert fork == own
 
@@ -98,9 +101,9 @@ def test_forks_have_nothing_of_each_other() -> None:
     change = "import os, sys, this; this.mark = os.environ['MARK'] = 'changed'; sys.path.append('/changed')"
     look = "print('this' in sys.modules, 'MARK' in os.environ, '/changed' in sys.path)"
     draw = "import random, uuid; print(random.random(), uuid.uuid4(), id(object()) > 0)"
-    with started(LocalSandbox(run=RUN)) as first:
+    with started(LocalSandbox(run=FORKS)) as first:
         assert printed(first, change + "\n" + look).split("\n")[-2] == "True True True"
-        with started(LocalSandbox(run=RUN)) as second:
+        with started(LocalSandbox(run=FORKS)) as second:
             assert printed(second, "import os, sys\n" + look) == "False False False\n"
             assert printed(first, draw).split()[:2] != printed(second, draw).split()[:2]
 
@@ -113,46 +116,49 @@ if not (child := os.fork()):
     os._exit(0)
 os.waitpid(child, 0)
 """
-    with started(LocalSandbox(run=RUN)) as kernel:
-        kernel.files.write("program.py", b"import time; time.sleep(0.5)")
+    with started(LocalSandbox(run=FORKS)) as kernel:
+        kernel.files.write("program.py", b"import time; time.sleep(60)")
         assert kernel.execute(fork, timeout=60).processes == []
-        programs = kernel.execute("!python program.py", timeout=60).processes
+        # It still runs at the end of a cell with a shell line, which is when processes are looked at.
+        begin = "import subprocess\nchild = subprocess.Popen(['python', 'program.py'])\n!true"
+        programs = kernel.execute(begin, timeout=60).processes
         assert [program.files for program in programs or []] == [{"1": "program.py"}]
         assert is_fork(kernel)
 
 
 def test_exit_functions_run_when_the_kernel_ends_by_itself(tmp_path: Path) -> None:
     mark = tmp_path / "left"
-    with started(LocalSandbox(run=RUN)) as kernel:
+    with started(LocalSandbox(run=FORKS)) as kernel:
         kernel.execute(f"import atexit, pathlib; atexit.register(pathlib.Path({str(mark)!r}).touch)")
         kernel.execute("exit()", timeout=30)
         until(mark.exists)
 
 
 def test_a_restart_and_variables_of_the_task_need_an_interpreter() -> None:
-    with started(LocalSandbox({"PYTHONOPTIMIZE": "1"}, run=RUN)) as kernel:
+    with started(LocalSandbox({"PYTHONOPTIMIZE": "1"}, run=FORKS)) as kernel:
         assert printed(kernel, "import sys; print(sys.flags.optimize)") == "1\n"
-    with started(LocalSandbox(run=RUN)) as kernel:
+    with started(LocalSandbox(run=FORKS)) as kernel:
         assert is_fork(kernel)
         kernel.restart()
         assert not is_fork(kernel)
 
 
 def test_when_the_process_is_gone_sandboxes_start_by_themselves() -> None:
-    with started(LocalSandbox(run=f"gone-{RUN}")) as kernel:
+    with started(LocalSandbox(run=f"gone-{FORKS}")) as kernel:
         os.kill(int(printed(kernel, SERVER)), signal.SIGKILL)
         # What runs goes on.
         assert printed(kernel, "print(6 * 7)") == "42\n"
-        with started(LocalSandbox(run=f"gone-{RUN}")) as other:
-            assert not is_fork(other)
+        with started(LocalSandbox(run=f"gone-{FORKS}"), with_kernel=False) as other:
+            assert not began_as_fork(other)
     # Otherwise the next run removes it.
-    shutil.rmtree(folder_of(f"gone-{RUN}"))
+    shutil.rmtree(folder_of(f"gone-{FORKS}"))
 
 
-def test_the_process_ends_when_it_has_nothing_to_do() -> None:
-    with started(LocalSandbox(run=f"idle-{RUN}")) as kernel:
+def test_the_process_ends_when_it_has_nothing_to_do(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(warm_kernels, "IDLE_SECONDS", 1.0)
+    with started(LocalSandbox(run=f"idle-{FORKS}")) as kernel:
         server = Path("/proc", printed(kernel, SERVER).strip())
-        folder = folder_of(f"idle-{RUN}")
+        folder = folder_of(f"idle-{FORKS}")
         # As long as there is a sandbox, however long it does nothing, it stays.
         time.sleep(1.5 * warm_kernels.IDLE_SECONDS)
         assert server.exists()

@@ -14,7 +14,7 @@ KEYS = st.text(max_size=4)
 JSON = st.recursive(
     SCALARS,
     lambda inner: st.lists(inner, max_size=4) | st.dictionaries(KEYS, inner, max_size=4),
-    max_leaves=20,
+    max_leaves=10,
 )
 
 

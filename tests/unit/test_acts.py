@@ -2,11 +2,12 @@
 
 import pytest
 
+from pytest_super.functions.acts import acts
 from pytest_super.functions.bounded import acts_of
 
 
 def replaced(code: str, original: str = "") -> list[str]:
-    found = acts_of("a.py", original.encode(), code.encode(), []).replaced
+    found = acts("a.py", original.encode(), code.encode(), []).replaced
     return [act.text.removeprefix("replaces ") for act in found]
 
 
@@ -70,13 +71,13 @@ def test_only_in_the_bodies_that_the_agent_wrote_the_end_of_the_process_is_found
 ) -> None:
     before = "import os\ndef other():\n    os.killpg(1, 9)\n\ndef f():\n    {}\n"
     code, original = before.format(body).encode(), before.format("pass").encode()
-    assert [act.text for act in acts_of("a.py", original, code, ["f"]).ends] == found
-    assert acts_of("a.py", code, code, ["f"]).ends == []
+    assert [act.text for act in acts("a.py", original, code, ["f"]).ends] == found
+    assert acts("a.py", code, code, ["f"]).ends == []
 
 
 def test_graded_code_outside_of_bodies_can_end_a_program_but_not_without_its_cleanup() -> None:
     def found(code: str) -> list[str]:
-        return [act.text for act in acts_of("a.py", b"", code.encode(), []).ends]
+        return [act.text for act in acts("a.py", b"", code.encode(), []).ends]
 
     assert found("import sys\nif __name__ == '__main__':\n    sys.exit(main())") == []
     assert found("import os\nprint(1)\nos._exit(0)") == ["calls os._exit"]
@@ -96,4 +97,5 @@ def test_what_a_body_needs_is_read_with_it() -> None:
 def test_code_that_cannot_be_read_in_part_hides_nothing() -> None:
     deep = "eval('" + "-" * 5000 + "1')"
     code = f"import json\nif 0:\n    {deep}\n    x = 0x{'f' * 4000}\njson.dump = id\n"
-    assert replaced(code) == ["json.dump"]
+    found = acts_of("a.py", b"", code.encode(), []).replaced
+    assert [act.text for act in found] == ["replaces json.dump"]

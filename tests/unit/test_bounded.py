@@ -13,6 +13,7 @@ from pytest_super.errors import InfrastructureError
 from pytest_super.functions import bounded
 from pytest_super.functions.bounded import compile_error, function_texts, splice
 from pytest_super.functions.source import SourceError
+from pytest_super.functions.splicing import spliced
 
 ORIGINAL = b'''\
 import os
@@ -40,21 +41,19 @@ def test_no_other_encoding_than_a_few_is_read(encoding: str) -> None:
     with pytest.raises(
         SourceError, match=r"a\.py: (its encoding, .*, is neither|it cannot be parsed: unknown)"
     ):
-        splice("a.py", ORIGINAL, f"# coding: {encoding}\n".encode() + F, ["f"])
+        spliced("a.py", ORIGINAL, f"# coding: {encoding}\n".encode() + F, ["f"])
 
 
 @pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "ascii", "latin-1", "iso-8859-1"])
 def test_these_encodings_are_read(encoding: str) -> None:
-    assert (
-        b"return 1"
-        in splice("a.py", ORIGINAL, f"# coding: {encoding}\n{F.decode()}".encode(encoding), ["f"]).data
-    )
+    changed = f"# coding: {encoding}\n{F.decode()}".encode(encoding)
+    assert b"return 1" in spliced("a.py", ORIGINAL, changed, ["f"]).data
 
 
 def test_the_encoding_of_the_original_is_read() -> None:
     text = "# coding: cp1252\ndef f(x):\n    return '€'\n"
     original = text.replace("€", "").encode("cp1252")
-    assert splice("a.py", original, text.encode("cp1252"), ["f"]).data == text.encode("cp1252")
+    assert spliced("a.py", original, text.encode("cp1252"), ["f"]).data == text.encode("cp1252")
 
 
 @pytest.mark.parametrize(
@@ -71,18 +70,7 @@ def test_the_encoding_of_the_original_is_read() -> None:
         (b"", "the function `f` is not there"),
         (F * 2, "the function `f` is not there"),
     ],
-    ids=[
-        "null",
-        "bytes",
-        "surrogate",
-        "minus",
-        "brackets",
-        "attributes",
-        "blocks",
-        "large",
-        "empty",
-        "twice",
-    ],
+    ids=["null", "bytes", "surrogate", "minus", "open", "dots", "blocks", "large", "empty", "twice"],
 )
 def test_what_cannot_be_read_is_refused_with_a_reason(changed: bytes, why: str) -> None:
     with pytest.raises(SourceError, match=f"a.py.*{why}"):
@@ -93,7 +81,7 @@ def test_what_cannot_be_read_is_refused_with_a_reason(changed: bytes, why: str) 
     "decorator", [b"@\\\n  staticmethod\n    ", b"@(\n# @x\n  staticmethod)\n    ", b"@staticmethod\n    "]
 )
 def test_a_body_can_begin_with_any_decorator(decorator: bytes) -> None:
-    found = splice("a.py", F, b"def f(x):\n    " + decorator + b"def g(): return 2\n    return g()\n", ["f"])
+    found = spliced("a.py", F, b"def f(x):\n    " + decorator + b"def g(): return 2\n    return g()\n", ["f"])
     assert decorator in found.data
 
 
@@ -118,7 +106,7 @@ def files(draw: Callable[[st.SearchStrategy[Any]], Any]) -> bytes:
 @given(files())
 def test_any_file_is_spliced_or_refused(changed: bytes) -> None:
     try:
-        found = splice("a.py", ORIGINAL, changed, TARGETS)
+        found = spliced("a.py", ORIGINAL, changed, TARGETS)
     except SourceError:
         return
     kept = ast.parse(found.data)

@@ -259,9 +259,7 @@ def test_a_function_that_cannot_be_masked_is_left_out(
     assert why in line
 
 
-def test_an_experiment_that_needs_no_function_is_left_out(
-    checkout: Checkout,
-) -> None:
+def test_an_experiment_that_needs_no_function_is_left_out(checkout: Checkout) -> None:
     functions = [GINI, function(1, "shift", 1), function(2, "gone", 1)]
     checkout.paper(
         functions, [experiment(0, "0", GINI_VALUE), experiment(1, "2", "{}"), experiment(2, "", "{}")]

@@ -24,9 +24,10 @@ NAMES = ("aider", "claude-code", "codex", "gemini-cli", "mini-swe-agent", "smola
 PACKAGE = NpmPackage(name="@a/tool-linux-{cpu}@{version}", program="tool")
 VALUES = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(),
-    lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner),
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=9), inner, max_size=4),
+    max_leaves=8,
 )
-OBJECTS = st.dictionaries(st.text(), VALUES)
+OBJECTS = st.dictionaries(st.text(max_size=9), VALUES, max_size=4)
 # Words around an answer, without brackets of JSON and without a fence.
 WORDS = st.text(alphabet=st.characters(exclude_characters="{}[]`"))
 

@@ -66,6 +66,7 @@ TEXT = st.text(st.characters(max_codepoint=0xFFFF, exclude_categories=["Cs"]), m
 JSON = st.recursive(
     st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | TEXT,
     lambda children: st.lists(children | st.none(), min_size=1) | st.dictionaries(TEXT, children, min_size=1),
+    max_leaves=10,
 )
 
 

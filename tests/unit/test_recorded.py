@@ -60,9 +60,7 @@ def test_equal_calls_get_their_answers_in_the_order_of_asking_whichever_came_fir
     assert texts_of(trial, "q", "q", "q") == ["slow", "fast", ""]
 
 
-def test_a_call_that_died_with_its_gateway_gets_the_same_answer_again(
-    tmp_path: Path,
-) -> None:
+def test_a_call_that_died_with_its_gateway_gets_the_same_answer_again(tmp_path: Path) -> None:
     source = recorded(tmp_path / "source", ("q", "1"), ("q", "2"), ("q", "3"))
     trial = RecordedTrial.open(tmp_path / "own", source)
     assert texts_of(trial, "q") == ["1"]
@@ -103,9 +101,7 @@ def test_an_answer_has_the_usage_and_the_time_of_its_record_and_is_not_paid(tmp_
     assert (waited.seconds, left.seconds) == (2.0, 0.0)
 
 
-def test_an_answer_to_a_request_that_differs_in_what_is_hidden_is_taken(
-    tmp_path: Path,
-) -> None:
+def test_an_answer_to_a_request_that_differs_in_what_is_hidden_is_taken(tmp_path: Path) -> None:
     source = recorded(tmp_path / "source", ("it took 0.51 s", "1"), ("it took 0.51 s", "2"))
     trial = RecordedTrial.open(tmp_path / "own", source)
     taken = [trial.ask(asked(f"it took {seconds} s"))[1] for seconds in (0.51, 0.7)]

@@ -38,9 +38,7 @@ def trial(id: str, epoch: int, solved: bool, *found: str, **facts: Any) -> Trial
 
 
 @given(st.lists(st.booleans(), min_size=2, max_size=8))
-def test_pass_at_k_is_the_share_of_samples_with_a_solved_trial(
-    solved: list[bool],
-) -> None:
+def test_pass_at_k_is_the_share_of_samples_with_a_solved_trial(solved: list[bool]) -> None:
     trials = [trial("t", epoch, one) for epoch, one in enumerate(solved, 1)]
     found = pass_at(Group(results=trials))
     assert [one.k for one in found] == list(range(1, len(solved) + 1))

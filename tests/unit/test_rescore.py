@@ -283,16 +283,12 @@ def of_entrypoint(bench: Scores, *steps: list[Cell], agent: list[Cell] = REACT) 
     return bench.rescore(bench.folder / "published", answers='{"task_id": "t", "entrypoint": "train.py"}')
 
 
-def test_a_published_run_of_the_entrypoint_counts_in_any_folder(
-    bench: Scores,
-) -> None:
+def test_a_published_run_of_the_entrypoint_counts_in_any_folder(bench: Scores) -> None:
     told = of_entrypoint(bench, ran(2, "%cd repo"), ran(3, "!python sub/train.py"))
     assert told.rows["t"]["script_executed"] == {"published": 1.0, "reference": 1.0, "paper": 1.0}
 
 
-def test_a_published_run_that_fails_or_is_none_of_the_entrypoint_does_not_count(
-    bench: Scores,
-) -> None:
+def test_a_published_run_that_fails_or_is_none_of_the_entrypoint_does_not_count(bench: Scores) -> None:
     new = ran(3, "create mine/train.py", "File 'mine/train.py' created.\n", "create")
     runs = [ran(2, "%cd repo", "/content/repo\n", "None"), new, ran(4, "!python mine/train.py", "", "None")]
     told = of_entrypoint(bench, *runs, ran(5, "!python a/train.py", "Killed\n", "None"), agent=SWE)

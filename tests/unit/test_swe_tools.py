@@ -9,6 +9,7 @@ import pytest
 
 from pytest_super.agents.swe.tools import Editor, introduced_error
 from pytest_super.agents.swe.window import LARGEST
+from pytest_super.functions import bounded
 from pytest_super.store.trajectory import Action
 from tests.unit.folder_kernel import FolderKernel
 
@@ -289,9 +290,12 @@ def test_an_edit_that_brings_in_a_syntax_error_is_shown_and_not_made(bench: Edit
     ],
 )
 def test_an_edit_is_refused_for_errors_that_it_introduces(
-    before: str, first: int, last: int, after: str, is_refused: bool
+    before: str, first: int, last: int, after: str, is_refused: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Of a file that was wrong before, an error behind the first is not seen."""
+    # Only a large file needs a process with limits.
+    if len(after) < 1000:
+        monkeypatch.setattr(bounded, "done", lambda _, *, job, **given: bounded.JOBS[job](**given))
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         error = introduced_error(before.encode(), after.encode(), first, last)
