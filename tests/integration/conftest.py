@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from pytest_super.kernel.providers import bwrap
+from pytest_super.kernel.providers import bubblewrap, bwrap
 from pytest_super.kernel.providers.docker import engine
 from pytest_super.store.answers import FILE, read_answers
 from tests.conftest import TaskFolder
@@ -162,7 +162,9 @@ def isolation_anew(monkeypatch: pytest.MonkeyPatch) -> None:
     """Runs in this process find out anew what isolates here, and keep nothing of it."""
     monkeypatch.setattr(engine, "connect", cache(engine.connect.__wrapped__))
     for name in ("way", "refusal", "why_unusable", "why_not_isolated"):
-        monkeypatch.setattr(bwrap, name, cache(getattr(bwrap, name).__wrapped__))
+        anew = cache(getattr(bwrap, name).__wrapped__)
+        for module in (bwrap, bubblewrap):
+            monkeypatch.setattr(module, name, anew, raising=module is bwrap)
 
 
 @pytest.fixture

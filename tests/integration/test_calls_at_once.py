@@ -284,9 +284,7 @@ def test_a_call_that_waits_when_its_client_leaves_is_not_made(tmp_path: Path) ->
     assert provider.asked == 3
 
 
-def test_a_call_whose_client_leaves_meanwhile_is_booked_and_not_tried_again(
-    tmp_path: Path,
-) -> None:
+def test_a_call_whose_client_leaves_meanwhile_is_booked_and_not_tried_again(tmp_path: Path) -> None:
     provider = Scripted(faults=2)
     provider.let.clear()
 

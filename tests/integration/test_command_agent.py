@@ -286,9 +286,7 @@ def test_a_model_that_fails_makes_the_trial_an_error_whatever_the_program_does(
     assert not list(project.latest.glob("trials/b/*/trajectory.jsonl"))
 
 
-def test_a_program_that_kills_the_sandbox_does_not_affect_the_next_trial(
-    project: CommandProject,
-) -> None:
+def test_a_program_that_kills_the_sandbox_does_not_affect_the_next_trial(project: CommandProject) -> None:
     project.add_task("a")
     project.add_task("b")
     project.run(FIRST % "kill -9 $(ps -o ppid= -p $PPID); sleep 60")

@@ -72,9 +72,7 @@ def test_what_is_around_the_agent_are_conditions(project: Folder) -> None:
 
 
 @pytest.mark.slow
-def test_what_can_be_mended_is_scoring_and_the_agents_whole_package_is_the_subject(
-    project: Folder,
-) -> None:
+def test_what_can_be_mended_is_scoring_and_the_agents_whole_package_is_the_subject(project: Folder) -> None:
     before = digests(project)
     for change in ({"tolerance": 0.1}, {"landmarks": ["done"]}, {"weight": 2.0}):
         assert changed(before, digests(project, **change)) == {"scoring"}, change

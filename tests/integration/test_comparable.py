@@ -53,17 +53,30 @@ def test_a_run_of_which_too_little_can_be_compared_pays_for_nothing(
     assert trials(project) == before
 
 
+STOPS = """
+import pytest
+
+def pytest_runtest_logstart():
+    pytest.exit('enough')
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_terminal_summary(terminalreporter):
+    terminalreporter.line('the summary')
+    return (yield)
+"""
+
+
 @BOTH
 def test_what_is_not_compared_is_named_before_the_first_trial(
     project: Folder, workers: tuple[str, ...]
 ) -> None:
     project.add_task("a", sandbox={"env": {"A": "1"}})
     project.add_task("e")
-    project.write("conftest.py", "import pytest\n\ndef pytest_runtest_logstart(): pytest.exit('enough')\n")
+    project.write("conftest.py", STOPS)
     run = compared(project, *GATE, *workers)
     told = run.outlines.index("not compared: other conditions (sandbox), 1 task: a")
     assert any("not in" in line and line.endswith(": e") for line in run.outlines[told : told + 2])
-    assert told < next(n for n, line in enumerate(run.outlines) if line.startswith("!") and "enough" in line)
+    assert told < run.outlines.index("the summary")
 
 
 def conditions(project: Path) -> dict[str, str]:

@@ -101,9 +101,7 @@ def test_the_exit_status_of_the_client_tells_how_the_action_went(project: HostPr
     ]
 
 
-def test_a_program_that_knows_only_its_environment_asks_the_model(
-    project: HostProject,
-) -> None:
+def test_a_program_that_knows_only_its_environment_asks_the_model(project: HostProject) -> None:
     project.add_task()
     project.script({"text": "42", "usage": {"prompt_tokens": 10, "completion_tokens": 3}})
     project.add_program(
@@ -345,9 +343,7 @@ def test_no_program_outlives_its_run(
 ASKS_IN_VAIN = 'import os; from client import *; send(os.environ["OPENAI_BASE_URL"] + "/embeddings", b"{}")'
 
 
-def test_a_program_that_asks_for_a_model_in_a_run_without_one_stops_the_run(
-    project: HostProject,
-) -> None:
+def test_a_program_that_asks_for_a_model_in_a_run_without_one_stops_the_run(project: HostProject) -> None:
     for id in ("a", "b"):
         project.add_task(id)
     project.run(f"cd $P; $PY -c '{ASKS_IN_VAIN}'; exit 3")

@@ -132,9 +132,7 @@ def test_bodies_that_know_the_answer_or_end_the_process_are_suspect(real: Projec
 
 
 @pytest.mark.slow
-def test_collected_code_that_replaces_what_the_grader_uses_is_suspect(
-    real: Project,
-) -> None:
+def test_collected_code_that_replaces_what_the_grader_uses_is_suspect(real: Project) -> None:
     own = "import json\njson.dumps = str\n"
     real.write("project/model.py", own)
     real.write("project/same.py", own)

@@ -61,9 +61,7 @@ def is_over(pid: str) -> bool:
     return not Path("/proc", pid).exists()
 
 
-def test_each_worker_has_a_job_with_the_users_options_and_one_that_dies_a_new_one(
-    cluster: Project,
-) -> None:
+def test_each_worker_has_a_job_with_the_users_options_and_one_that_dies_a_new_one(cluster: Project) -> None:
     cluster.add_task("crash_once")
     result = cluster.run("--super-machines=slurm:2", "--super-srun=--partition=gpu '--comment=of mine'")
     result.assert_outcomes(passed=4)
@@ -102,10 +100,7 @@ def test_within_a_job_workers_are_its_steps(cluster: Project, monkeypatch: pytes
     ("options", "message"),
     [
         (["--super-machines=slurm:2", "--super-srun=-p nowhere"], "Slurm gives no node: salloc: error: inv*"),
-        (
-            ["--super-machines=ssh:2"],
-            "--super-machines=ssh:2: must be slurm:N, such as slurm:6, or machine*",
-        ),
+        (["--super-machines=ssh:2"], "--super-machines=ssh:2: must be slurm:N, such as slurm:6, or machine*"),
         (["--super-machines=slurm:0"], "--super-machines=slurm:0: must be a whole number of at least 1"),
         (["--super-machines=slurm:2", "-n2"], "--super-machines starts the workers: leave out -n*"),
         (["--super-machines=slurm:2", "-pno:xdist"], "--super-machines needs pytest-xdist*"),

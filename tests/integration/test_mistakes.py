@@ -420,7 +420,8 @@ class Agent:
             trial.submit(42)
         trial.kernel.execute("import time; time.sleep(600)", timeout=0)
         outcome = trial.kernel.interrupt(30).outcome.value
-        Path("interrupted").write_text(f"{outcome} {trial.kernel.execute(KILL).text.strip()}")
+        if trial.task.id == "hang":
+            Path("interrupted").write_text(f"{outcome} {trial.kernel.execute(KILL).text.strip()}")
         trial.execute("print('begun')")
         trial.execute(STRAY)
         hanging = str(Path("hanging").absolute())

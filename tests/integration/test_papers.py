@@ -243,6 +243,7 @@ def test_a_stub_that_prints_is_unsolved_and_flagged(project: Folder) -> None:
 
 
 def test_imports_helpers_and_constants_of_a_body_are_graded_with_it(project: Folder) -> None:
+    write(project, **PAPER)
     row = run(project, "agents:Helper", "stats.task.yaml::2205.00048_0")["0"]
     assert row["solved"]
     assert row["taken"] == [f"project/stats.py: {name}" for name in ("m", "PLACES", "helped")]

@@ -130,7 +130,9 @@ def test_each_call_of_a_tool_is_a_step_with_its_thought_its_result_and_its_token
     answers = ({"text": "Let me look.", "tool_calls": two, **usage(100, 10)}, {"text": "42", **usage(200, 5)})
     for protocol in ("chat", "responses", "messages"):
         project.add(protocol, protocol, *answers, landmarks=["^accuracy is \\d+", "never printed"])
-    for protocol, result in project.run_all().items():
+    results = project.run_all()
+    assert set(results) == {"chat", "responses", "messages"}
+    for protocol, result in results.items():
         assert (result["solved"], result["metrics"]["landmarks"]) == (True, 0.5), protocol
         first, second, last = project.told(protocol)
         assert json.loads(first["action"]["content"])["name"] == "shell"

@@ -127,9 +127,7 @@ def test_a_provider_of_messages_gets_all_that_claude_code_sends(project: ReplayP
 
 
 @pytest.mark.slow
-def test_providers_of_responses_and_completions_get_all_that_programs_send(
-    project: ReplayProject,
-) -> None:
+def test_providers_of_responses_and_completions_get_all_that_programs_send(project: ReplayProject) -> None:
     native = deque(answers_to("codex"))
     chat = deque(as_calls(answer) for name in ("claude-code", "codex") for answer in answers_to(name))
 

@@ -63,9 +63,7 @@ def test_an_attempt_without_a_submission_is_followed_by_another_with_a_plan(tryi
     assert after[0]["content"] == "do it\n\nPlan, from an attempt that failed:\ncompute it."
 
 
-def test_a_submission_ends_all_attempts_and_no_more_are_made_than_asked_for(
-    trying: Project,
-) -> None:
+def test_a_submission_ends_all_attempts_and_no_more_are_made_than_asked_for(trying: Project) -> None:
     trying.add_task("wrong")
     plans = ["stop", "Plan: a", "stop", "Plan: b", "stop", "submit 42"]
     row = run(trying, {"a": plans, "wrong": ["submit 0", "submit 42"]}, "--super-attempts=3")
@@ -85,9 +83,7 @@ def test_each_attempt_has_its_share_of_the_tokens_and_all_have_the_compute_time(
     assert row["compute_seconds"] == 100
 
 
-def test_a_long_attempt_is_reflected_on_by_later_steps_and_a_refusal_changes_nothing(
-    trying: Project,
-) -> None:
+def test_a_long_attempt_is_reflected_on_by_later_steps_and_a_refusal_changes_nothing(trying: Project) -> None:
     too_long = {"error": {"status": 413, "message": "too long"}}
     script = ["print('first')", "print('second')", too_long, too_long, "Plan: p [END]", "submit 42"]
     refused = {"error": {"status": 400, "code": "content_policy_violation"}}

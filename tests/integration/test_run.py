@@ -698,10 +698,7 @@ def test_an_error_has_the_same_words_before_a_trial_and_in_it(project: Project) 
 
 @pytest.mark.parametrize(
     ("statement", "words"),
-    [
-        ("raise ValueError('no room')", "ValueError: no room"),
-        ("pytest.skip('no room')", "Skipped: no room"),
-    ],
+    [("raise ValueError('no room')", "ValueError: no room"), ("pytest.skip('no room')", "Skipped: no room")],
 )
 def test_a_hook_that_fails_when_a_trial_is_over_makes_it_an_error(
     project: Project, statement: str, words: str

@@ -27,7 +27,7 @@ from pytest_super.kernel.conformance.support import *  # noqa: F403
 from pytest_super.kernel.conformance.support import printed, started, until
 from pytest_super.kernel.providers import bubblewrap
 from pytest_super.kernel.providers.bubblewrap import BubblewrapSandbox
-from pytest_super.kernel.providers.bwrap import can_limit, why_not_isolated
+from pytest_super.kernel.providers.bwrap import can_limit, refusal, way
 from pytest_super.kernel.providers.registry import find_provider
 from pytest_super.kernel.sandbox import Sandbox, SandboxSettings
 from pytest_super.tasks.sandbox_spec import SandboxSpec
@@ -164,10 +164,12 @@ def children() -> set[str]:
 
 
 def test_a_strict_umask_does_not_keep_the_user_of_root_from_its_sandbox() -> None:
+    refused = refusal(way())
     before = os.umask(0o077)
     try:
-        with started(sandbox := make(), with_kernel=False) as kernel:
-            assert sandbox.capabilities.isolation == (why_not_isolated() is None)
+        # The probe of the machine, too.
+        assert refusal.__wrapped__(way()) == refused
+        with started(make(), with_kernel=False) as kernel:
             assert output_of(kernel, "python", "-c", "print(6 * 7)") == "42\n"
     finally:
         os.umask(before)

@@ -145,6 +145,7 @@ def test_a_restart_and_variables_of_the_task_need_an_interpreter() -> None:
 
 def test_when_the_process_is_gone_sandboxes_start_by_themselves() -> None:
     with started(LocalSandbox(run=f"gone-{FORKS}")) as kernel:
+        assert began_as_fork(kernel)
         os.kill(int(printed(kernel, SERVER)), signal.SIGKILL)
         # What runs goes on.
         assert printed(kernel, "print(6 * 7)") == "42\n"

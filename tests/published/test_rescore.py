@@ -65,9 +65,7 @@ def test_the_published_submissions_and_entrypoints_are_re_made_but_for_one(exper
     assert all(figure["published"] is None for key, figure in figures.items() if key not in known)
 
 
-def test_the_paper_s_way_agrees_with_the_published_entrypoints_but_for_two(
-    expert: dict[str, Any],
-) -> None:
+def test_the_paper_s_way_agrees_with_the_published_entrypoints_but_for_two(expert: dict[str, Any]) -> None:
     figures = scores_of(expert, "script_executed")
     for agent, mean in {"react-super": 11 / 40, "swe-agent": 6 / 40}.items():
         known = [figures[key] for key in figures if key[0] == agent and figures[key]["published"] is not None]
