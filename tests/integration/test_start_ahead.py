@@ -8,12 +8,11 @@ import pytest
 from tests.integration.conftest import Project
 
 CONFTEST = """
-import os
 from pytest_super.kernel.providers.local import LocalSandbox
 
 class Noted(LocalSandbox):
     def __init__(self, name):
-        super().__init__(run=f"ahead-{os.getpid()}")
+        super().__init__()
         self.name = name
 
     def open(self):
