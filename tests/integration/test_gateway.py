@@ -361,7 +361,7 @@ def test_a_stream_whose_gateway_is_gone_fails_and_is_not_asked_for_again(
     server.always({"text": "one two", "stops_at": "usage"})
     body = json.dumps({"messages": ASK, "stream": True}).encode()
     relayed = []
-    with opened(settings, longest_silence=1.0) as gateway:
+    with opened(settings, longest_silence=3.0) as gateway:
 
         def relay(events: bytes) -> None:
             relayed.append(events)
@@ -378,7 +378,7 @@ def test_a_slow_call_of_a_healthy_gateway_is_waited_for(
 ) -> None:
     trial(gateway).complete(ASK)
     server.latency = 1.5
-    with opened(settings, gateway.run_id, longest_silence=1.0) as hasty:
+    with opened(settings, gateway.run_id, longest_silence=3.0) as hasty:
         assert trial(hasty).complete(ASK).text == "an answer"
     assert len(server.requests) == 2
 
