@@ -206,3 +206,4 @@ def test_arrow_keys_lead_to_the_trials_before_and_after(page: Page, tmp_path: Pa
         page.keyboard.press("Shift+ArrowLeft")
         page.keyboard.press("ArrowLeft")
         page.wait_for_url("**/0/trials/task3/1.0")
+        assert page.url == f"{url}0/trials/task3/1.0"

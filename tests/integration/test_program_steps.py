@@ -170,7 +170,7 @@ def test_what_a_conversation_does_not_show_in_order_is_told_as_well(project: Age
     thoughts = {step["action"]["content"]: step["thought"] for step in project.told("another")}
     assert thoughts["I have looked into it"] == "[conversation 2]"
     assert thoughts["42"] == ""
-    # A landmark in the task or in a tool's arguments is no achievement.
+    # The agent reaches no landmark by text of the task or of its own commands.
     assert [found["step"] for found in results["given"]["landmarks_found"]] == [None, None]
     assert results["given"]["metrics"]["landmarks"] == 0.0
     # A call whose result nobody shows is a step.

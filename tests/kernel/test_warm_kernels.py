@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from pytest_super.kernel.cell import Outcome
 from pytest_super.kernel.client import Kernel
 from pytest_super.kernel.conformance.support import started
 from pytest_super.kernel.providers import warm_kernels
@@ -130,7 +131,8 @@ def test_exit_functions_run_when_the_kernel_ends_by_itself(tmp_path: Path) -> No
     mark = tmp_path / "left"
     with started(LocalSandbox(run=FORKS)) as kernel:
         kernel.execute(f"import atexit, pathlib; atexit.register(pathlib.Path({str(mark)!r}).touch)")
-        kernel.execute("exit()", timeout=30)
+        death = kernel.execute("exit()", timeout=30)
+        assert (death.outcome, death.detail) == (Outcome.KERNEL_DIED, "the cell ended it")
         until(mark.exists)
 
 
