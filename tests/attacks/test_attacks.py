@@ -32,20 +32,20 @@ def test_no_attack_from_inside_bubblewrap_is_open(kind: str) -> None:
 def test_an_attack_is_ended_by_processor_time_and_not_by_waiting(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(trials, "SECONDS", 6)
+    monkeypatch.setattr(trials, "SECONDS", 5)
     task = "id: spin\nset: auto\nquery: Spin.\nentrypoint: {path: run.py}\n"
     agent = """
 import time
 class Agent:
     def run(self, trial):
-        time.sleep(6)
+        time.sleep(4)
         until = time.process_time() + 1
         while time.process_time() < until:
             pass
 """
     files = {"tasks/spin.task.yaml": task, "agent.py": agent}
     [result] = trials.results_of(tmp_path, files, "--super-sandbox=local")
-    assert 1 <= result["processor_seconds"] < 6
-    files["agent.py"] = agent.replace("+ 1", "+ 9").replace("sleep(6)", "sleep(0)")
+    assert 1 <= result["processor_seconds"] < 5
+    files["agent.py"] = agent.replace("+ 1", "+ 9").replace("sleep(4)", "sleep(0)")
     with pytest.raises(RuntimeError, match="no results"):
         trials.results_of(tmp_path / "spins", files, "--super-sandbox=local")

@@ -268,7 +268,7 @@ def couple(talking: TalkingProject, server: OpenAIServer, epochs: int) -> None:
 
 @pytest.fixture
 def coupled(talking: TalkingProject, openai_environment: OpenAIServer) -> TalkingProject:
-    couple(talking, openai_environment, 8)
+    couple(talking, openai_environment, 2)
     return talking
 
 
@@ -301,13 +301,14 @@ def test_an_agent_that_asks_the_same_passes_and_costs_nothing(
 
 @pytest.mark.slow
 def test_only_the_trials_that_a_change_touches_are_paid_and_a_drop_is_found(
-    coupled: TalkingProject, openai_environment: OpenAIServer
+    talking: TalkingProject, openai_environment: OpenAIServer
 ) -> None:
+    couple(talking, openai_environment, 8)
     asked = len(openai_environment.requests)
     for id in "abc":
-        coupled.say(id, "new one", "II")
+        talking.say(id, "new one", "II")
     openai_environment.always("0")
-    result = coupled.run(MODEL, BASELINE, "--super-epochs=8")
+    result = talking.run(MODEL, BASELINE, "--super-epochs=8")
     assert len(openai_environment.requests) == asked + 3 * 8
     assert result.ret == 1
     result.stdout.fnmatch_lines(
@@ -320,8 +321,8 @@ def test_which_runs_take_the_answers_of_a_baseline(
     coupled: TalkingProject, openai_environment: OpenAIServer
 ) -> None:
     asked = len(openai_environment.requests)
-    result = coupled.run(BASELINE, "--super-answers-miss=fail", "--super-epochs=7")
-    result.stdout.fnmatch_lines(["PASS  expert: all 28 trials got the baseline's answers throughout *"])
+    result = coupled.run(BASELINE, "--super-answers-miss=fail", "--super-epochs=1")
+    result.stdout.fnmatch_lines(["PASS  expert: all 4 trials got the baseline's answers throughout *"])
     assert len(openai_environment.requests) == asked
     result = coupled.run(f"{MODEL}-mini", BASELINE)
     assert result.ret == pytest.ExitCode.USAGE_ERROR
@@ -365,9 +366,9 @@ def test_answers_of_further_runs_are_those_of_further_epochs(
     assert main(["baseline", "update", str(coupled.latest), "--add", "--with-answers"]) == 0
     assert "baseline.answers.zip: further answers of 8 trials" in capsys.readouterr().out
     asked = len(openai_environment.requests)
-    result = coupled.run(MODEL, BASELINE, "--super-epochs=10")
+    result = coupled.run(MODEL, BASELINE, "--super-epochs=4")
     assert len(openai_environment.requests) == asked
-    result.stdout.fnmatch_lines(["PASS  expert: all 40 trials got *"])
+    result.stdout.fnmatch_lines(["PASS  expert: all 16 trials got *"])
     # A new baseline without answers has none beside it.
     assert main(["baseline", "update", str(coupled.latest)]) == 1
     coupled.run(MODEL)

@@ -21,10 +21,9 @@ class CheatedProject(Folder):
         super().__init__(pytester)
         self.capsys = capsys
 
-    def cheat(self, *arguments: str) -> tuple[int, str]:
+    def cheat(self, workers: str = "-n2") -> tuple[int, str]:
         self.capsys.readouterr()
-        command = ("verify", "--cheat", "tasks", "--sandbox=local", "-n2", "--json=found.json")
-        status = main([*command, *arguments])
+        status = main(["verify", "--cheat", "tasks", "--sandbox=local", workers, "--json=found.json"])
         return status, self.capsys.readouterr().out
 
     @property
@@ -105,13 +104,13 @@ def test_ways_to_an_answer_to_landmarks_and_to_a_run_of_the_script(cheated: Chea
 
 def test_cheats_with_nothing_to_act_with_are_named(cheated: CheatedProject) -> None:
     cheated.add_task("unsolved", landmarks=["done"])
-    _, told = cheated.cheat()
+    _, told = cheated.cheat("-n0")
     assert "2 open, 4 not tried (commented_landmarks, encoded_landmarks, " in told
 
 
 def test_a_task_that_its_own_solution_fails_tells_nothing(cheated: CheatedProject) -> None:
     cheated.add_task("fails", category="goal", solution={"cells": ["41"]})
-    status, told = cheated.cheat()
+    status, told = cheated.cheat("-n0")
     assert (status, told) == (1, "fails: its solution does not solve it: the answer is 41, not 42\n")
 
 

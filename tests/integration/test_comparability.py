@@ -30,10 +30,10 @@ def project(pytester: pytest.Pytester) -> Folder:
     return made
 
 
-def digests(project: Folder, *options: str, **changes: Any) -> dict[str, str]:
+def digests(project: Folder, is_apart: bool = False, **changes: Any) -> dict[str, str]:
     project.write("sum.task.yaml", yaml.safe_dump({**TASK, **changes}))
-    # In a process of its own, because the agent's module changes.
-    project.pytester.runpytest_subprocess("--super-agent=mine.agents:Solver", "sum.task.yaml", *options)
+    run = project.pytester.runpytest_subprocess if is_apart else project.pytester.runpytest
+    run("--super-agent=mine.agents:Solver", "sum.task.yaml")
     (row,) = project.rows
     assert row["error"] is None
     return {name: row[name] for name in FIELDS}
@@ -47,11 +47,11 @@ def changed(before: dict[str, str], after: dict[str, str]) -> set[str]:
 @pytest.mark.slow
 def test_what_only_describes_a_task_or_a_run_changes_nothing(project: Folder) -> None:
     before = digests(project)
-    described = {"category": "data", "tags": ["new"], "metadata": {"by": "me"}, "solution": {"cells": ["42"]}}
-    assert changed(before, digests(project, **described)) == set()
+    after = digests(project, category="data", tags=["new"], metadata={"by": "me"}, solution={"cells": ["42"]})
+    assert changed(before, after) == set()
     more = ("--super-epochs=1", "--super-max-cost=5", "--super-dir=elsewhere")
     project.path.joinpath(".super").rename(project.path / "old")
-    project.pytester.runpytest_subprocess("--super-agent=mine.agents:Solver", "sum.task.yaml", *more)
+    project.pytester.runpytest("--super-agent=mine.agents:Solver", "sum.task.yaml", *more)
     (row,) = map(json.loads, (project.path / "elsewhere/runs/latest/results.jsonl").read_text().splitlines())
     assert changed(before, {name: row[name] for name in FIELDS}) == set()
 
@@ -68,7 +68,8 @@ def test_what_is_around_the_agent_are_conditions(project: Folder) -> None:
     ):
         assert changed(before, digests(project, **change)) == {"conditions"}, change
     project.write("code/data.txt", "1 2 4")
-    assert changed(before, digests(project)) == {"conditions"}
+    # A process reads a repository once.
+    assert changed(before, digests(project, is_apart=True)) == {"conditions"}
 
 
 @pytest.mark.slow

@@ -96,9 +96,16 @@ class ForkProject(Folder):
     def first(self) -> Path:
         return self.path / ".super/runs/first"
 
-    def fork(self, *arguments: str, run: str = "first", trial: str = "a") -> pytest.RunResult:
-        command = (sys.executable, "-c", CLI, "fork", f".super/runs/{run}", trial)
-        return self.pytester.run(*command, *arguments)
+    def fork(self, *arguments: str, is_apart: bool = False) -> pytest.RunResult:
+        """In this process, where each import is paid for once, unless it is to be apart."""
+        given = ("fork", ".super/runs/first", "a", *arguments)
+        if is_apart:
+            return self.pytester.run(sys.executable, "-c", CLI, *given)
+        started: list[list[str]] = []
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(os, "execv", lambda _, command: started.append(command))
+            self.command(*given)
+        return self.pytester.runpytest(*started[0][3:])
 
     @property
     def results(self) -> list[dict[str, Any]]:
@@ -126,7 +133,7 @@ def test_todays_agent_goes_on_from_a_step_and_asks_only_from_there_on(
 ) -> None:
     project.record("--super-model-arg=top_p=0.5")
     project.server.reply(execute(RIGHT), SUBMIT.format(42), execute(RIGHT), SUBMIT.format(41))
-    result = project.fork("--step=3", "--super-epochs=2", *workers)
+    result = project.fork("--step=3", "--super-epochs=2", *workers, is_apart=not workers)
     # Two requests of each epoch: the first two answers came from the record.
     assert len(project.server.requests) == 4
     for epoch, (row, solved) in enumerate(zip(project.results, (True, False), strict=True), 1):
@@ -275,7 +282,8 @@ def test_an_answer_belongs_to_the_steps_that_follow_it(project: ForkProject) -> 
         (2, "the agent took it before it asked its model"),
         (3, "the same answer of the model led to step 4, so name a step before it, or 4"),
     ):
-        project.fork(f"--step={step}").stderr.fnmatch_lines([f"pytest-super: --step={step}: {message}"])
+        refused = project.command("fork", ".super/runs/first", "a", f"--step={step}")
+        assert refused.stderr == f"pytest-super: --step={step}: {message}\n"
     project.fork("--step=20")
     assert (project.result["recorded"], project.result["fork_difference"]) == (1 + 16, "")
     assert len(project.server.requests) == 4 + 1

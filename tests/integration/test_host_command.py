@@ -326,8 +326,16 @@ def start(project: HostProject, *arguments: str) -> subprocess.Popen[bytes]:
     return process
 
 
-@pytest.mark.parametrize("workers", [(), pytest.param(("-n1",), marks=pytest.mark.slow)], ids=["", "n1"])
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
+@pytest.mark.parametrize(
+    ("number", "workers"),
+    [
+        (signal.SIGINT, ()),
+        (signal.SIGTERM, ()),
+        (signal.SIGKILL, ()),
+        pytest.param(signal.SIGINT, ("-n1",), marks=pytest.mark.slow),
+        pytest.param(signal.SIGKILL, ("-n1",), marks=pytest.mark.slow),
+    ],
+)
 def test_no_program_outlives_its_run(
     project: HostProject, tmp_path: Path, number: signal.Signals, workers: tuple[str, ...]
 ) -> None:

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from pytest_super.platform import MARKER
-from tests.integration.conftest import Project
+from tests.integration.conftest import WITH_AND_WITHOUT_XDIST, Project
 from tests.waiting import until
 
 USAGE = pytest.ExitCode.USAGE_ERROR
@@ -503,7 +503,7 @@ def is_nothing_left(process: subprocess.Popen[bytes], sandboxes: Path) -> bool:
         ((), (signal.SIGINT,), signal.SIG_IGN),
         (("-n1",), (signal.SIGTERM,), signal.SIG_DFL),
         pytest.param(("-n2",), (signal.SIGINT, signal.SIGINT), signal.SIG_DFL, marks=pytest.mark.slow),
-        pytest.param(("-n4",), (signal.SIGINT,), signal.SIG_DFL, marks=pytest.mark.slow),
+        pytest.param(("-n3",), (signal.SIGINT,), signal.SIG_DFL, marks=pytest.mark.slow),
     ],
 )
 def test_an_interrupted_run_stores_its_trials_and_leaves_nothing(
@@ -656,7 +656,7 @@ def test_a_run_whose_results_are_lost_meanwhile_fails_and_counts_them(
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("workers", [(), ("-n2",)], ids=["", "n2"])
+@WITH_AND_WITHOUT_XDIST
 def test_a_killed_run_leaves_no_process_and_its_trials_on_disk(
     project: Project, sandboxes: Path, workers: tuple[str, ...]
 ) -> None:

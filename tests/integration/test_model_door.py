@@ -346,13 +346,18 @@ def test_the_first_part_of_the_first_answer_lets_other_calls_begin(tmp_path: Pat
             assert ["one " in stream.result() for stream in streams] == [True, True]
 
 
+@pytest.fixture(scope="module")
+def chosen(module_server: OpenAIServer, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Gateway]:
+    """Its run has parameters of the user's, and a tier."""
+    users = {"temperature": 0.5, "max_tokens": 77, "reasoning_effort": "high", "service_tier": "flex"}
+    calls = tmp_path_factory.mktemp("run") / "calls.jsonl"
+    with gateway_for("openai/gpt-4o", module_server, calls, **users) as gateway:
+        yield gateway
+
+
 @pytest.mark.slow
-def test_the_parameters_of_a_program_win_over_the_users(server: OpenAIServer, tmp_path: Path) -> None:
-    users = {"temperature": 0.5, "max_tokens": 77, "reasoning_effort": "high"}
-    with (
-        gateway_for("openai/gpt-4o", server, tmp_path / "calls.jsonl", **users) as gateway,
-        door_of(gateway, server) as door,
-    ):
+def test_the_parameters_of_a_program_win_over_the_users(chosen: Gateway, server: OpenAIServer) -> None:
+    with door_of(chosen, server) as door:
         door.openai.responses.create(model="any", input=ASK, temperature=0.1)
         expected = {"temperature": 0.1, "max_output_tokens": 77, "reasoning": {"effort": "high"}}
         assert expected.items() <= door.asked.items()
@@ -363,25 +368,20 @@ def test_the_parameters_of_a_program_win_over_the_users(server: OpenAIServer, tm
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("tier", [None, "flex"])
 def test_the_run_alone_chooses_a_tier_and_nothing_is_stored(
-    server: OpenAIServer, tmp_path: Path, tier: str | None
+    gateways: dict[str, Gateway], chosen: Gateway, server: OpenAIServer, tmp_path: Path
 ) -> None:
-    run = {} if tier is None else {"service_tier": tier}
     asked = {"model": "any", "service_tier": "priority", "store": True, "speed": "fast", "max_tokens": 9}
     asked |= {"messages": QUESTION, "input": ASK}
-    for model in ("openai/gpt-4o", CLAUDE):
-        with (
-            gateway_for(model, server, tmp_path / "calls.jsonl", **run) as gateway,
-            door_of(gateway, server) as door,
-        ):
-            for path in PATHS.values():
-                assert door.post(path, asked).status_code == 200
-                assert door.asked.get("store", "input" in door.asked) is False  # OpenAI keeps responses
-                assert door.asked.get("speed") is None
-                assert door.asked.get("service_tier") in (None, tier)
-                if model.startswith("openai"):
-                    assert door.asked.get("service_tier") == tier
+    with gateway_for(CLAUDE, server, tmp_path / "calls.jsonl", service_tier="flex") as claude:
+        tiers = ((None,), (None,), ("flex",), (None, "flex"))
+        for gateway, possible in zip((*gateways.values(), chosen, claude), tiers, strict=True):
+            with door_of(gateway, server) as door:
+                for path in PATHS.values():
+                    assert door.post(path, asked).status_code == 200
+                    assert door.asked.get("store", "input" in door.asked) is False  # OpenAI keeps responses
+                    assert door.asked.get("speed") is None
+                    assert door.asked.get("service_tier") in possible
 
 
 # What is refused, and what is left out

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from tests.integration.conftest import Folder
+from tests.integration.conftest import WITH_AND_WITHOUT_XDIST, Folder
 from tests.waiting import until
 
 # Notes each trial that really runs, solves `a`, and can wait.
@@ -71,13 +71,6 @@ def run(project: Folder, *options: str) -> tuple[subprocess.CompletedProcess[str
     return ran, " ".join(sorted(ran_file(project).split()))
 
 
-def run_in_subprocess(project: Folder, *options: str) -> tuple[subprocess.CompletedProcess[str], str]:
-    """Where a test changes what the agent imports, or looks at the command line."""
-    project.write("ran.txt", "")
-    ran = subprocess.run([*COMMAND, *options], cwd=project.path, text=True, capture_output=True, check=False)
-    return ran, " ".join(sorted(ran_file(project).split()))
-
-
 def results(project: Folder) -> dict[str, dict[str, Any]]:
     return {row["id"]: row for row in project.rows}
 
@@ -116,7 +109,7 @@ def test_a_killed_run_goes_on(project: Folder) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("workers", [(), ("-n2",)], ids=["alone", "workers"])
+@WITH_AND_WITHOUT_XDIST
 def test_a_resumed_run_that_is_killed_early_has_all_trials(project: Folder, workers: tuple[str, ...]) -> None:
     for id in ("c", "d"):
         add(project, id)
@@ -143,7 +136,7 @@ def test_a_resumed_run_that_is_killed_early_has_all_trials(project: Folder, work
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("workers", [(), ("-n2",)], ids=["alone", "workers"])
+@WITH_AND_WITHOUT_XDIST
 def test_ctrl_c_prints_the_command_line_that_goes_on(project: Folder, workers: tuple[str, ...]) -> None:
     (project.path / "wait").touch()
     with subprocess.Popen(
@@ -219,7 +212,7 @@ def test_what_changed_runs_again(project: Folder) -> None:
         before = {name: (project.path / name).read_text() for name in written if name != "conftest.py"}
         for name, text in written.items():
             (project.path / name).write_text(text)
-        again, ran = run_in_subprocess(project, f"--super-resume={first}", *options)
+        again, ran = run(project, f"--super-resume={first}", *options)
         assert ran == runs, (written, options)
         (line,) = re.findall(r"resume: .* to run: (.*)", again.stdout)
         assert line == reason
@@ -262,7 +255,7 @@ def test_a_result_of_wrong_types_is_one_message(project: Folder) -> None:
     texts = ['{"id": [], "set": 1}', *(json.dumps({**json.loads(first), **one}) for one in wrong)]
     for text in texts:
         path.write_text("\n".join([text, *others, ""]))
-        workers = ["-n2"] if text == texts[1] else []
+        workers = ["-n1"] if text == texts[1] else []
         again, ran = run(project, "--super-resume=latest", *workers)
         assert (again.returncode, ran) == (pytest.ExitCode.USAGE_ERROR, "")
         assert "cannot be read" in again.stderr
