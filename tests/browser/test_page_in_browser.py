@@ -67,7 +67,7 @@ def barriers(browser: Browser, url: str, scheme: Any, viewport: Any) -> list[str
         page = context.new_page()
         page.goto(url)
         page.evaluate("document.querySelectorAll('details').forEach((one) => one.open = true)")
-        found = Axe().run(page, options={"runOnly": RULES}).response
+        found = Axe().run(page, options={"runOnly": RULES, "resultTypes": ["violations"]}).response
         assert found["passes"]
         # Nothing has to be scrolled sideways.
         shown = "[...document.querySelectorAll('main *')].filter((one) => !one.closest('svg, [hidden]'))"
@@ -77,8 +77,8 @@ def barriers(browser: Browser, url: str, scheme: Any, viewport: Any) -> list[str
         return [f"{one['id']}: {node['html']}" for one in found["violations"] for node in one["nodes"]]
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-@pytest.mark.parametrize("viewport", [DESKTOP, PHONE], ids=["desktop", "phone"])
+# No rule of the page's style holds for one size and one scheme alone.
+@pytest.mark.parametrize(("scheme", "viewport"), [("light", DESKTOP), ("dark", PHONE)])
 def test_nobody_meets_a_barrier(browser: Browser, tmp_path: Path, scheme: str, viewport: Any) -> None:
     run, other = a_mixed_run(tmp_path), a_mixed_run(tmp_path, "other", solved=1)
     assert barriers(browser, write_file(run, tmp_path / "page.html"), scheme, viewport) == []

@@ -239,11 +239,10 @@ def test_a_container_whose_first_process_is_killed_on_the_host_is_an_error(
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("limit", ["cell", "wall"])
-def test_a_container_that_is_paused_until_a_limit_is_an_error(project: pytest.Pytester, limit: str) -> None:
-    causes = causes_of_death(project, "pause", "for_a_moment", **{limit: 3})
-    assert len(causes) == 2
-    assert all("paused from outside, through the engine" in str(cause) for cause in causes.values())
+@pytest.mark.parametrize(("way", "limit"), [("pause", "cell"), ("for_a_moment", "wall")])
+def test_a_pause_until_a_limit_is_an_error(project: pytest.Pytester, way: str, limit: str) -> None:
+    (cause,) = causes_of_death(project, way, **{limit: 3}).values()
+    assert "paused from outside, through the engine" in str(cause)
 
 
 def test_a_named_image_that_is_missing_is_an_error_before_anything_runs(project: pytest.Pytester) -> None:

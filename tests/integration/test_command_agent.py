@@ -267,7 +267,7 @@ def test_what_a_program_computes_while_it_waits_for_the_model_is_charged(
     project: CommandProject, openai_environment: OpenAIServer
 ) -> None:
     openai_environment.always("42")
-    openai_environment.latency = 20.0
+    openai_environment.latency = 12.0
     project.add_task(limits={"compute": 2, "wall": 60})
     result = project.run(f"(while :; do :; done) & {ASK_ONCE}", "--super-model=openai/gpt-4o")
     assert (result["stop_reason"], result["submitted"]) == ("compute", False)

@@ -252,19 +252,20 @@ def test_a_tag_that_says_nothing_is_refused_and_does_not_turn_text_into_a_number
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("start", "unit", "end"),
+    ("most", "start", "unit", "end"),
     [
-        ("landmarks: [", "a,", "a]"),
-        ("answer2: [", "[],", "[]]"),
-        ("metadata: {", "? a,", "}"),
-        ("landmarks:", "\n- 0", ""),
-        ("", "---\n", ""),
+        (MAX_NODES, "landmarks: [", "a,", "a]"),
+        (MAX_NODES // 20, "answer2: [", "[],", "[]]"),
+        (MAX_NODES // 20, "metadata: {", "? a,", "}"),
+        (MAX_NODES // 20, "landmarks:", "\n- 0", ""),
+        (MAX_NODES // 20, "", "---\n", ""),
     ],
     ids=["flow", "nested", "keys", "block", "documents"],
 )
 def test_a_file_of_very_many_values_is_refused_while_it_is_parsed(
-    load: Any, start: str, unit: str, end: str
+    load: Any, monkeypatch: pytest.MonkeyPatch, most: int, start: str, unit: str, end: str
 ) -> None:
-    (error,) = errors_of(load, (MINIMAL + start + unit * MAX_NODES + end).encode())
+    monkeypatch.setattr("pytest_super.tasks.yaml_reader.MAX_NODES", most)
+    (error,) = errors_of(load, (MINIMAL + start + unit * most + end).encode())
     wanted = "the file has more than 400,000 keys and values: keep data in other files"
     assert error == f"t.task.yaml:1:1: {wanted}"
