@@ -11,8 +11,7 @@ from pathlib import PurePosixPath
 from typing import Any, NamedTuple
 
 from pytest_super.functions.additions import flat
-from pytest_super.functions.source import PythonSource, codec, definitions, find, parsed
-from pytest_super.functions.splicing import ENCODINGS
+from pytest_super.functions.source import PythonSource, definitions, find, parsed, refusing
 
 # What graders and experiments compute with. Only what a module has is replaced: `time.clock = …` repairs code
 # of an older Python.
@@ -56,12 +55,13 @@ class Acts(NamedTuple):
 
 
 def acts(name: str, original: bytes, changed: bytes, targets: Iterable[str]) -> Acts:
-    """`targets` are names of functions and regions as in `masking.mask_file`. Raises SourceError.
+    """`targets` are names of functions and regions as in `masking.mask_file`.
 
-    The original is empty for a file that the agent has made.
+    The original is empty for a file that the agent has made. Raises SourceError; RuntimeError beyond limits.
     """
-    ours = PythonSource.read(name, original)
-    theirs = PythonSource.read(name, changed, {*ENCODINGS, codec(ours.encoding)})
+    # As an import reads them, in any encoding; nothing here needs their texts.
+    with refusing(name):
+        ours, theirs = (PythonSource(name, "", "", parsed(data, name)) for data in (original, changed))
     known = definitions(theirs)
     bodies = [find(theirs, one.partition("@")[0], known).node for one in targets]
     whole, before = list(with_inner(theirs.tree)), list(with_inner(ours.tree))
@@ -82,24 +82,26 @@ def acts(name: str, original: bytes, changed: bytes, targets: Iterable[str]) -> 
 def with_inner(tree: ast.AST, depth: int = MOST_INNER) -> Iterator[ast.AST]:
     """The tree, and those of the texts that its code executes, at the lines where it does."""
     yield tree
-    for node in ast.walk(tree) if depth else ():
-        if isinstance(node, ast.Call) and is_executing(node) and (text := text_of(node.args[0])):
-            with suppress(SyntaxError, ValueError, RecursionError, MemoryError):
-                inner = parsed(text)
-                for one in ast.walk(inner):
-                    if hasattr(one, "lineno"):
-                        one.lineno = node.lineno
-                yield from with_inner(inner, depth - 1)
-
-
-def is_executing(call: ast.Call) -> bool:
-    return bool(call.args) and isinstance(call.func, ast.Name) and call.func.id in ("exec", "eval", "compile")
+    for node in ast.walk(tree):
+        match node:
+            case ast.Call(ast.Name("exec" | "eval" | "compile"), [ast.Constant(str(text)), *_]):
+                if not depth:
+                    raise RuntimeError(f"it executes texts that execute texts, {MOST_INNER + 1} times")
+                with suppress(SyntaxError, ValueError, RecursionError, MemoryError):
+                    inner = parsed(text)
+                    for one in ast.walk(inner):
+                        if hasattr(one, "lineno"):
+                            one.lineno = node.lineno
+                    yield from with_inner(inner, depth - 1)
 
 
 def new(found: Iterable[Act], known: Iterable[Act]) -> list[Act]:
     """The acts whose text is not among the known ones."""
     texts = {one.text for one in known}
-    return sorted({one for one in found if one.text not in texts})[:MOST]
+    acts = sorted({one for one in found if one.text not in texts})
+    if len(acts) > MOST:
+        raise RuntimeError(f"it does more than {MOST:,} things of one kind")
+    return acts
 
 
 def nodes_of(trees: Iterable[ast.AST]) -> Iterator[ast.AST]:
@@ -211,9 +213,6 @@ def is_exit(raised: ast.expr | None) -> bool:
 
 def constants(trees: Iterable[ast.AST]) -> Iterator[Act]:
     for node in nodes_of(trees):
-        if isinstance(node, ast.Constant) and is_looked_at(node.value):
-            yield Act(node.lineno, str(node.value)[:LONGEST])
-
-
-def is_looked_at(value: object) -> bool:
-    return isinstance(value, float | str) or (isinstance(value, int) and value.bit_length() <= MOST_BITS)
+        value = node.value if isinstance(node, ast.Constant) else None
+        if isinstance(value, float | str) or (isinstance(value, int) and value.bit_length() <= MOST_BITS):
+            yield Act(getattr(node, "lineno", 0), str(value)[:LONGEST])

@@ -8,7 +8,7 @@ import resource
 import subprocess
 import sys
 import warnings
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -42,8 +42,7 @@ LATIN = "latin-1"
 def splice(name: str, original: bytes, changed: bytes, targets: Iterable[str]) -> Spliced:
     """Do as `splicing.spliced`, for an untrusted changed file. Raises SourceError and InfrastructureError."""
     refuse_too_large(name, len(original), len(changed))
-    files = {"original": original, "changed": changed}
-    return Spliced(**done(len(original), job="splice", name=name, targets=[*targets], **files))
+    return Spliced(**done(job="splice", name=name, original=original, changed=changed, targets=[*targets]))
 
 
 def refuse_too_large(name: str, original: int, changed: int) -> None:
@@ -55,20 +54,23 @@ def refuse_too_large(name: str, original: int, changed: int) -> None:
 
 def function_texts(name: str, data: bytes, targets: Iterable[str]) -> list[str]:
     """The lines of functions. Raises SourceError and InfrastructureError."""
-    found = done(len(data), job="functions", name=name, data=data, targets=[*targets])
+    found = done(job="functions", name=name, original=data, targets=[*targets])
     return [str(one) for one in found["texts"]]
 
 
-def acts_of(name: str, original: bytes, changed: bytes, targets: Iterable[str]) -> Acts:
-    """What a file does that its original does not. Raises SourceError and InfrastructureError."""
-    files = {"original": original, "changed": changed}
-    found = done(len(original), job="acts", name=name, targets=[*targets], **files)
-    return Acts(*([Act(*one) for one in found[field]] for field in Acts._fields))
+def acts_of(files: Iterable[Mapping[str, Any]]) -> list[Acts | SourceError]:
+    """What `acts.acts` finds by its arguments, or why it cannot. Raises InfrastructureError."""
+    read = each_done([{"job": "acts", **one} for one in files])
+    return [one if isinstance(one, SourceError) else to_acts(one) for one in read]
+
+
+def to_acts(found: dict[str, Any]) -> Acts:
+    return Acts(*([Act(*one) for one in found[kind]] for kind in Acts._fields))
 
 
 def compile_error(name: str, data: bytes) -> SyntaxError | None:
     """The error of this Python's compiler. Raises SourceError if it gives up, and InfrastructureError."""
-    error = done(0, job="compile", name=name, data=data)["error"]
+    error = done(job="compile", name=name, data=data)["error"]
     if error is None:
         return None
     kind, message, line, text = error
@@ -89,51 +91,60 @@ def from_text(text: bytes) -> dict[str, Any]:
     return found
 
 
-def done(size: int, *, name: str, **job: Any) -> dict[str, Any]:
-    """What a process makes of a job; `size` is what is trusted. Raises SourceError, InfrastructureError."""
-    memory = MEMORY + size * MEMORY_OF_A_BYTE
-    folder = str(Path(pytest_super.__file__).parent.parent)
-    command = [sys.executable, "-I", "-S", "-c", PROGRAM, folder, str(memory), str(PROCESSOR_SECONDS)]
-    try:
-        ran = subprocess.run(
-            command,
-            input=to_text({"name": name, **job}).encode(),
-            capture_output=True,
-            timeout=WALL_SECONDS,
-            cwd="/",
-        )
-    except subprocess.TimeoutExpired:
-        raise SourceError(f"{name}: it takes more than {WALL_SECONDS} s to read") from None
-    except OSError as error:
-        raise InfrastructureError(f"the process that reads {name} cannot start: {error}") from error
-    if not ran.stdout.startswith(READY):
-        last = ran.stderr.decode(errors="replace").strip().rpartition("\n")[2]
-        raise InfrastructureError(f"the process that reads {name} did not start: {last or ran.returncode}")
-    try:
-        found = from_text(ran.stdout.removeprefix(READY))
-    except ValueError:
-        raise SourceError(
-            f"{name}: it takes more than {PROCESSOR_SECONDS} s or {memory // MEBIBYTE} MiB to read"
-        ) from None
-    if "refused" in found:
-        raise SourceError(str(found["refused"]))
+def done(**job: Any) -> dict[str, Any]:
+    """What a process makes of a job. Raises SourceError and InfrastructureError."""
+    [found] = each_done([job])
+    if isinstance(found, SourceError):
+        raise found
     return found
 
 
-def main(memory: int, seconds: int) -> None:
-    """Do the job of one JSON object on standard input; its result is one on standard output, after READY."""
-    job = from_text(sys.stdin.buffer.read())
-    limit(memory, seconds)
-    sys.stdout.buffer.write(READY)
-    sys.stdout.buffer.flush()
+def each_done(jobs: Sequence[dict[str, Any]]) -> list[dict[str, Any] | SourceError]:
+    """What a process makes of each job, whose `original` is trusted, until one ends it.
+
+    Raises InfrastructureError.
+    """
+    memory = MEMORY + max((len(job.get("original", b"")) for job in jobs), default=0) * MEMORY_OF_A_BYTE
+    seconds = PROCESSOR_SECONDS + len(jobs) // 10
+    # What follows the last end of a line is not whole.
+    lines = (printed(jobs, memory, seconds) if jobs else READY).removeprefix(READY).split(b"\n")[:-1]
+    found = [SourceError(one["refused"]) if "refused" in one else one for one in map(from_text, lines)]
+    why = f"it takes more than {seconds} s or {memory // MEBIBYTE} MiB to read"
+    return found + [SourceError(f"{job['name']}: {why}") for job in jobs[len(found) :]]
+
+
+def printed(jobs: Sequence[dict[str, Any]], memory: int, seconds: int) -> bytes:
+    """Raises InfrastructureError."""
+    folder = str(Path(pytest_super.__file__).parent.parent)
+    command = [sys.executable, "-I", "-S", "-c", PROGRAM, folder, str(memory), str(seconds)]
+    lines = "".join(f"{to_text(job)}\n" for job in jobs).encode()
     try:
-        result = JOBS[job.pop("job")](**job)
-    except SourceError as error:
-        result = {"refused": str(error)}
-    # Whatever is wrong with a file is the doing of who wrote it.
-    except Exception as error:
-        result = {"refused": f"{job['name']}: it cannot be read: {type(error).__name__}: {error}"[:500]}
-    sys.stdout.write(to_text(result))
+        ran = subprocess.run(command, input=lines, capture_output=True, timeout=WALL_SECONDS, cwd="/")
+    except subprocess.TimeoutExpired as error:
+        return error.stdout or b""
+    except OSError as error:
+        raise InfrastructureError(f"the process that reads code cannot start: {error}") from error
+    if not ran.stdout.startswith(READY):
+        last = ran.stderr.decode(errors="replace").strip().rpartition("\n")[2]
+        raise InfrastructureError(f"the process that reads code did not start: {last or ran.returncode}")
+    return ran.stdout
+
+
+def main(memory: int, seconds: int) -> None:
+    """Do the jobs on the lines of standard input; each result is a line on standard output, after READY."""
+    limit(memory, seconds)
+    sys.stdout.write(READY.decode())
+    for line in sys.stdin.buffer:
+        sys.stdout.flush()
+        job = from_text(line)
+        try:
+            result = JOBS[job.pop("job")](**job)
+        except SourceError as error:
+            result = {"refused": str(error)}
+        # Whatever is wrong with a file is the doing of who wrote it.
+        except Exception as error:
+            result = {"refused": f"{job['name']}: it cannot be read: {type(error).__name__}: {error}"[:500]}
+        print(to_text(result))
 
 
 def limit(memory: int, seconds: int) -> None:
@@ -147,8 +158,8 @@ def limit(memory: int, seconds: int) -> None:
             continue
 
 
-def functions_job(name: str, data: bytes, targets: Sequence[str]) -> dict[str, Any]:
-    source = PythonSource.read(name, data)
+def functions_job(name: str, original: bytes, targets: Sequence[str]) -> dict[str, Any]:
+    source = PythonSource.read(name, original)
     known = definitions(source)
     nodes = [find(source, one, known).node for one in targets]
     return {"texts": ["".join(source.lines[node.lineno - 1 : node.end_lineno]) for node in nodes]}

@@ -13,6 +13,7 @@ import tokenize
 import warnings
 from collections import Counter, defaultdict
 from collections.abc import Collection, Container, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import PurePosixPath
@@ -50,7 +51,7 @@ class PythonSource:
     @classmethod
     def read(cls, name: str, data: bytes, encodings: Container[str] | None = None) -> PythonSource:
         """Raises SourceError, also if `encodings` lacks the codec of the encoding that the file declares."""
-        try:
+        with refusing(name):
             encoding, _ = tokenize.detect_encoding(io.BytesIO(data).readline)
             if encodings is not None and codec(encoding) not in encodings:
                 raise SourceError(
@@ -59,16 +60,7 @@ class PythonSource:
             text = data.decode(encoding)
             restored = text.encode(encoding)
             # Not the bytes: Python looks for the encoding in other lines than `tokenize` does.
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore")
-                tree = parsed(text, name)
-        except SyntaxError as error:
-            raise SourceError(f"{name}{why_unreadable(error)}") from None
-        # LookupError: a codec that is not one of texts, such as rot13.
-        except (ValueError, LookupError) as error:
-            raise SourceError(f"{name}: it cannot be parsed: {error}") from None
-        except (RecursionError, MemoryError):
-            raise SourceError(f"{name}: it cannot be parsed: it is nested too deeply or too large") from None
+            tree = parsed(text, name)
         if restored != data:
             raise SourceError(f"{name}: its encoding, {encoding}, does not restore the same bytes")
         return cls(name, text, encoding, tree)
@@ -93,6 +85,22 @@ class PythonSource:
             if end := text[len(text.rstrip("\r\n")) :]:
                 return end
         return "\n"
+
+
+@contextmanager
+def refusing(name: str) -> Iterator[None]:
+    """Raises SourceError for what is wrong with a file that is parsed."""
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            yield
+    except SyntaxError as error:
+        raise SourceError(f"{name}{why_unreadable(error)}") from None
+    # LookupError: a codec that is not one of texts, such as rot13.
+    except (ValueError, LookupError) as error:
+        raise SourceError(f"{name}: it cannot be parsed: {error}") from None
+    except (RecursionError, MemoryError):
+        raise SourceError(f"{name}: it cannot be parsed: it is nested too deeply or too large") from None
 
 
 def parsed(code: str | bytes, name: str = "<unknown>") -> ast.Module:

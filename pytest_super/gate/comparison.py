@@ -6,6 +6,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date
 from functools import cached_property, partial
+from itertools import groupby
+from operator import attrgetter
 from statistics import fmean
 
 from pytest_super.errors import SuperError
@@ -215,13 +217,13 @@ def by_set(baseline: Side, candidate: Side, ids: Iterable[str]) -> dict[str, lis
     """Map the baseline's sets to the tasks with these ids."""
     # A trial that was an error, also one of a task that is left out for it, is not the baseline's.
     is_coupled = candidate.answers == baseline.run and not candidate.errors
-    sets: dict[str, list[ComparedTask]] = {}
+    tasks = []
     for id in ids:
         old, new = baseline.tasks[id], candidate.tasks[id]
         is_run, is_same = id not in candidate.not_run, is_coupled and is_replay(old, new)
-        task = ComparedTask(id=id, baseline=old, candidate=new, is_run=is_run, is_same=is_same)
-        sets.setdefault(old.set, []).append(task)
-    return dict(sorted(sets.items()))
+        tasks.append(ComparedTask(id=id, baseline=old, candidate=new, is_run=is_run, is_same=is_same))
+    own_set = attrgetter("baseline.set")
+    return {name: list(own) for name, own in groupby(sorted(tasks, key=own_set), own_set)}
 
 
 def differences_of(sets: Mapping[str, Iterable[ComparedTask]]) -> dict[str, Difference]:

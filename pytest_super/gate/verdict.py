@@ -182,13 +182,17 @@ class RunGates:
         # The last line is read first.
         gates += sorted(sides.values(), key=lambda one: -WORST_FIRST.index(one.word))
         allows_errors = self.max_errors is not None and not invalid
-        fails = any(map(self._fails, gates))
+        has_errors = any(one.is_error for one in results)
+        has_misses = any(not one.is_error and not one.solved for one in results)
         return RunVerdict(
             invalid=invalid,
             gates=gates,
             **sides,
             allows_errors=allows_errors,
-            fails=fails or fails_by_errors(results, allows_errors) or fails_by_misses(results, gates),
+            # A task that is not solved fails a run without gates alone.
+            fails=any(map(self._fails, gates))
+            or (has_errors and not allows_errors)
+            or (has_misses and not gates),
         )
 
     def _decided(
@@ -215,16 +219,6 @@ class RunGates:
         """Whether the run fails by the gate."""
         must_tell = self.baseline is not None and self.baseline.must_tell
         return gate.word in (FAILED, OPEN) or (must_tell and gate.word == CANNOT_TELL)
-
-
-def fails_by_errors(results: Sequence[TrialResult], allows_errors: bool) -> bool:
-    """Whether the run fails because a trial was an infrastructure error."""
-    return not allows_errors and any(one.is_error for one in results)
-
-
-def fails_by_misses(results: Sequence[TrialResult], gates: Sequence[GateVerdict]) -> bool:
-    """Whether the run fails because a task is not solved: only without gates."""
-    return not gates and any(not one.is_error and not one.solved for one in results)
 
 
 # More tokens than any trial uses.

@@ -1,21 +1,19 @@
 """The Python files that are graded and that the agent has changed, read next to their originals."""
 
 import tarfile
-from collections.abc import Iterable, Mapping
-from itertools import islice
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-from pytest_super.errors import InfrastructureError
 from pytest_super.functions.acts import Acts
-from pytest_super.functions.bounded import acts_of, refuse_too_large
+from pytest_super.functions.bounded import acts_of
 from pytest_super.functions.source import SourceError
 from pytest_super.grading.collected import Collected, Files, content, contents, inside
 from pytest_super.kernel.client import Kernel
 from pytest_super.store.json_lines import disk_errors
 
-# Each takes a process.
-MOST_FILES = 20
+# Bytes of one file, besides twice the size of its original, bytes of all, and how many there are.
+ROOM, MOST_BYTES, MOST_FILES = 2**20, 2**24, 500
 
 
 class Original(NamedTuple):
@@ -44,25 +42,37 @@ def originals_in(kernel: Kernel, collected: Collected, before: Files | None) -> 
     if before is None:
         return None
     python = (path for path in collected.files if path.endswith(".py"))
-    changed = (path for path in python if content(collected.files, path) != content(before, path))
+    changed = [path for path in python if content(collected.files, path) != content(before, path)]
+    # Of the others nothing is read.
+    known = {path for path in changed[:MOST_FILES] if path in before}
     return {
-        path: Original(kernel.files.read(inside(kernel, path)) if path in before else b"")
-        for path in islice(changed, MOST_FILES)
+        path: Original(kernel.files.read(inside(kernel, path)) if path in known else b"") for path in changed
     }
 
 
 def changed_code(archive: Path, originals: Mapping[str, Original]) -> list[ChangedCode]:
     """Raises InfrastructureError."""
+    files: list[dict[str, Any]] = []
+    found: list[ChangedCode] = []
     with disk_errors(archive), tarfile.open(archive) as tar:
         entries = {entry.name: entry for entry in tar}
-        changed = {path: contents(tar, entries[path]) for path in originals if path in entries}
-    return [read_code(path, originals[path], data) for path, data in changed.items()]
+        for path in filter(entries.__contains__, originals):
+            data, targets = originals[path]
+            if why := beyond_limits(entries[path].size, len(data), [len(one["changed"]) for one in files]):
+                found.append(ChangedCode(path, None, f"{path}: it {why}"))
+            else:
+                code = {"original": data, "changed": contents(tar, entries[path])}
+                files.append({"name": path, "targets": [*targets], **code})
+    for file, read in zip(files, acts_of(files), strict=True):
+        acts, why = (None, str(read)) if isinstance(read, SourceError) else (read, "")
+        found.append(ChangedCode(file["name"], acts, why, is_new=not file["original"]))
+    return found
 
 
-def read_code(path: str, original: Original, data: bytes) -> ChangedCode:
-    try:
-        refuse_too_large(path, len(original.data), len(data))
-        acts = acts_of(path, original.data, data, original.targets)
-        return ChangedCode(path, acts, is_new=not original.data)
-    except (SourceError, InfrastructureError) as error:
-        return ChangedCode(path, None, str(error))
+def beyond_limits(size: int, original: int, others: Sequence[int]) -> str:
+    """Why a file of this size is not read, after others of these sizes; "" if it is."""
+    if len(others) == MOST_FILES or sum(others) > MOST_BYTES:
+        return f"is behind {MOST_FILES} changed files, or {MOST_BYTES:,} bytes of them"
+    if size > (most := 2 * original + ROOM):
+        return f"has {size:,} bytes, more than {most:,}"
+    return ""

@@ -82,7 +82,7 @@ BY_CODE = tuple(
         ("early end", early_ends, True),
         ("expected value in code", expected_values, True),
         ("changed conftest", conftests, False),
-        ("unreadable code", unreadable, False),
+        ("unreadable code", unreadable, True),
     )
 )
 

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterator
+from functools import partial
 
 from pytest_super.integrity.deciding import PROGRAMS, code_of_customize, code_of_pth, kind_of
 from pytest_super.integrity.look import FILES, SYSTEM, Look, Seen, Traces
@@ -34,12 +35,8 @@ def replaced_commands(traces: Traces) -> Iterator[Seen]:
             yield Seen(f"{path}: {found[0].strip()}")
 
 
-def changed_library(traces: Traces) -> Iterator[Seen]:
-    return (Seen(path) for path, data in files_of(traces, "library") if data)
-
-
-def start_files(traces: Traces) -> Iterator[Seen]:
-    return (Seen(path) for path, _ in files_of(traces, "start"))
+def changed(traces: Traces, kind: str) -> Iterator[Seen]:
+    return (Seen(path) for path, data in files_of(traces, kind) if data)
 
 
 def files_of(traces: Traces, kind: str) -> Iterator[tuple[str, bytes]]:
@@ -54,6 +51,6 @@ def text_of(data: bytes) -> str:
 BY_FILES = (
     Look(kind="startup hook", find=hooks, is_suspect=True, needs=FILES),
     Look(kind="replaced command", find=replaced_commands, is_suspect=True, needs=FILES),
-    Look(kind="changed library", find=changed_library, is_suspect=True, needs=SYSTEM),
-    Look(kind="changed start file", find=start_files, needs=FILES),
+    Look(kind="changed library", find=partial(changed, kind="library"), is_suspect=True, needs=SYSTEM),
+    Look(kind="changed start file", find=partial(changed, kind="start"), needs=FILES),
 )

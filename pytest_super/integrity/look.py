@@ -70,6 +70,7 @@ SYSTEM, CODE = (
     "files outside of the sandbox's folder",
     "what the agent has changed in the code that was graded",
 )
+UNREAD = "changed code that could not be read"
 LEFT = "files that were not collected"
 OBSERVED: Mapping[str, Callable[[Traces], bool]] = {
     "": lambda _traces: True,
@@ -77,5 +78,6 @@ OBSERVED: Mapping[str, Callable[[Traces], bool]] = {
     FILES: lambda traces: traces.files is not None,
     SYSTEM: lambda traces: traces.files is not None and traces.files.is_whole,
     CODE: lambda traces: not traces.graded_in or traces.code is not None,
+    UNREAD: lambda traces: all(one.acts is not None for one in traces.code or ()),
     LEFT: lambda traces: traces.graded_in in ("", SAME) or traces.changed_elsewhere is not None,
 }

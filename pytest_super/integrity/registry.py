@@ -6,7 +6,7 @@ from itertools import islice
 from pytest_super.integrity.code import BY_AGENT, BY_CODE
 from pytest_super.integrity.files import BY_FILES
 from pytest_super.integrity.graded import BY_GRADER
-from pytest_super.integrity.look import Look, Traces
+from pytest_super.integrity.look import OBSERVED, Look, Traces
 from pytest_super.integrity.running import RUNNING
 from pytest_super.metrics.evidence import Sign
 from pytest_super.words import one_line
@@ -27,5 +27,5 @@ def signs_by(look: Look, traces: Traces) -> Iterator[Sign]:
 
 
 def unseen_in(traces: Traces) -> list[str]:
-    """What would have to be observed for the signs that were not looked for."""
-    return list(dict.fromkeys(look.needs for look in LOOKS if not look.can_see(traces)))
+    """What would have to be observed for the signs that were not looked for, or not everywhere."""
+    return [needed for needed, is_observed in OBSERVED.items() if not is_observed(traces)]

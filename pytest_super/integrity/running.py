@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterable, Iterator
+from functools import partial
 from pathlib import PurePosixPath
 
 from pytest_super.integrity.look import PROCESSES, Look, Seen, Traces
@@ -17,14 +18,6 @@ SHOWING = frozenset(
 )
 # Characters, times lines: a second.
 MOST_COMPARED = 10**8
-
-
-def echoed_outputs(traces: Traces) -> Iterator[Seen]:
-    return echoes(traces, is_all=True)
-
-
-def echoed_landmarks(traces: Traces) -> Iterator[Seen]:
-    return echoes(traces, is_all=False)
 
 
 def echoes(traces: Traces, *, is_all: bool) -> Iterator[Seen]:
@@ -72,8 +65,8 @@ def malformed(traces: Traces) -> Iterator[Seen]:
 
 
 RUNNING = (
-    Look(kind="echoed output", find=echoed_outputs, is_suspect=True),
-    Look(kind="echoed landmark", find=echoed_landmarks),
+    Look(kind="echoed output", find=partial(echoes, is_all=True), is_suspect=True),
+    Look(kind="echoed landmark", find=partial(echoes, is_all=False)),
     Look(kind="changed script", find=changed_script, needs=PROCESSES),
     Look(kind="malformed messages", find=malformed),
 )

@@ -1,14 +1,8 @@
 """Suspect: whether something was seen for which an honest agent has no reason."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
-
 from pytest_super.metrics.evidence import Evidence
 from pytest_super.metrics.metric import Metric
-
-if TYPE_CHECKING:
-    from pytest_super.tasks.task import Task
+from pytest_super.tasks.task import Task
 
 
 def has_suspect_sign(_task: Task, evidence: Evidence) -> float | None:

@@ -128,13 +128,9 @@ def step_text(step: dict[str, Any]) -> tuple[str, bool]:
 MISSING = "the Model Context Protocol needs its SDK: pip install 'pytest-super[mcp]'"
 
 
-def is_installed() -> bool:
-    return find_spec("mcp") is not None
-
-
 def serve() -> None:
     """Serve one client on the standard streams until it closes them. Raises SuperError without the SDK."""
-    if not is_installed():
+    if find_spec("mcp") is None:
         raise SuperError(MISSING)
     import anyio
     from mcp import types

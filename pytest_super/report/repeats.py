@@ -8,15 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from math import comb, fsum, isclose
+from operator import attrgetter
 from statistics import fmean
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from pytest_super.metrics.means import weighted_mean
+from pytest_super.report.summary import Group, grouped
 from pytest_super.store.results import TrialResult
 from pytest_super.words import counted
-
-if TYPE_CHECKING:
-    from pytest_super.report.summary import Group
 
 # Values of two candidates agree within this relative difference.
 AGREEMENT = 1e-6
@@ -69,10 +68,7 @@ def worst_of(values: Sequence[float], k: int) -> float:
 
 
 def by_task(results: Iterable[TrialResult]) -> list[list[TrialResult]]:
-    tasks: dict[str, list[TrialResult]] = {}
-    for result in results:
-        tasks.setdefault(result.id, []).append(result)
-    return [sorted(trials, key=lambda one: one.epoch) for trials in tasks.values()]
+    return [sorted(trials, key=attrgetter("epoch")) for trials in grouped(results, attrgetter("id"))]
 
 
 def candidates(group: Group) -> list[list[TrialResult]]:

@@ -4,7 +4,10 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import groupby
+from operator import attrgetter
 from statistics import fmean, stdev
+from typing import Any
 
 from pytest_super.metrics import Metric
 from pytest_super.metrics.accuracy import ACCURACY
@@ -85,25 +88,22 @@ def mean_of(results: Iterable[TrialResult], metric: str) -> float | None:
     return mean_over_tasks((result, result.metrics.get(metric)) for result in results)
 
 
+def grouped(results: Iterable[TrialResult], key: Callable[[TrialResult], Any]) -> list[list[TrialResult]]:
+    """The results with the same key, in the order of the keys."""
+    return [list(own) for _, own in groupby(sorted(results, key=key), key)]
+
+
 def whole_epochs(results: Iterable[TrialResult]) -> list[list[TrialResult]]:
     """The valid trials of each epoch in which all tasks were tried."""
-    by_epoch: dict[int, list[TrialResult]] = {}
-    for result in results:
-        by_epoch.setdefault(result.epoch, []).append(result)
-    most = max(map(len, by_epoch.values()), default=0)
-    whole = [by_epoch[number] for number in sorted(by_epoch) if len(by_epoch[number]) == most]
-    return [[result for result in epoch if not result.is_error] for epoch in whole]
+    epochs = grouped(results, attrgetter("epoch"))
+    most = max(map(len, epochs), default=0)
+    return [[one for one in epoch if not one.is_error] for epoch in epochs if len(epoch) == most]
 
 
 def groups(results: Sequence[TrialResult]) -> list[Group]:
     """One group for each set and category, in the order of their names."""
-    by_key: dict[tuple[str, str], list[TrialResult]] = {}
-    for result in results:
-        by_key.setdefault((result.set, result.category or ""), []).append(result)
-    return [
-        Group(set=set_name, category=category, results=found)
-        for (set_name, category), found in sorted(by_key.items(), key=lambda item: item[0])
-    ]
+    found = grouped(results, lambda one: (one.set, one.category or ""))
+    return [Group(set=own[0].set, category=own[0].category or "", results=own) for own in found]
 
 
 def rows(results: Sequence[TrialResult]) -> list[Group]:

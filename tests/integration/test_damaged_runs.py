@@ -17,9 +17,8 @@ from pytest_super.errors import SuperError
 from pytest_super.gate.side import side_of_run
 from pytest_super.report.page.stored import read_run
 from pytest_super.report.stored_runs import row_of, run_lines
-from pytest_super.session.start.resume import valid_results
 from pytest_super.store.json_lines import UNREADABLE
-from pytest_super.store.run_folder import RunFolder
+from pytest_super.store.run_folder import RunFolder, last_results
 from tests.integration.stored_runs import Stored, contents, folder_of, rows
 from tests.stored import a_result, a_run, add_trial
 
@@ -75,10 +74,10 @@ def told(done: CompletedProcess[str]) -> str:
 @pytest.mark.parametrize("name", FILES)
 def test_every_reader_takes_what_is_whole_once(bench: Stored, name: str, part: float) -> None:
     run = bench.latest
-    valid = {one.name: one for one in valid_results(run)}
+    valid = {one.name: one for one in last_results(run) if one.is_scored}
     side = side_of_run(run)
     with Cut(run / name, part):
-        taken = list(valid_results(run))
+        taken = [one for one in last_results(run) if one.is_scored]
         # What the list lacks is in the folder of the trial, and the other way round.
         assert {one.name: one for one in taken} == valid
         assert len(taken) == len(valid)

@@ -328,13 +328,7 @@ def start(project: HostProject, *arguments: str) -> subprocess.Popen[bytes]:
 
 @pytest.mark.parametrize(
     ("number", "workers"),
-    [
-        (signal.SIGINT, ()),
-        (signal.SIGTERM, ()),
-        (signal.SIGKILL, ()),
-        pytest.param(signal.SIGINT, ("-n1",), marks=pytest.mark.slow),
-        pytest.param(signal.SIGKILL, ("-n1",), marks=pytest.mark.slow),
-    ],
+    [(2, ()), (15, ()), (9, ()), *(pytest.param(one, ("-n1",), marks=pytest.mark.slow) for one in (2, 9))],
 )
 def test_no_program_outlives_its_run(
     project: HostProject, tmp_path: Path, number: signal.Signals, workers: tuple[str, ...]

@@ -150,7 +150,7 @@ run(main)
 def test_without_the_sdk_a_message_names_the_extra(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(mcp_server, "is_installed", lambda: False)
+    monkeypatch.setattr(mcp_server, "find_spec", lambda _: None)
     assert cli.main(["trial", "mcp"]) == 1
     needed = "the Model Context Protocol needs its SDK: pip install 'pytest-super[mcp]'"
     assert capsys.readouterr().err == f"pytest-super: {needed}\n"

@@ -3,7 +3,6 @@
 import pytest
 
 from pytest_super.functions.acts import acts
-from pytest_super.functions.bounded import acts_of
 
 
 def replaced(code: str, original: str = "") -> list[str]:
@@ -87,15 +86,22 @@ def test_what_a_body_needs_is_read_with_it() -> None:
     original = b"def f():\n    pass\n"
     known = b"import sys\nKNOWN = [3.1416]\nif sys:\n    def stop():\n        sys.exit(0)\n"
     code = known + b"def f():\n    return KNOWN[0], stop()\n"
-    found = acts_of("a.py", original, code, ["f"])
+    found = acts("a.py", original, code, ["f"])
     assert [act.text for act in found.ends] == ["calls sys.exit"]
     assert "3.1416" in [act.text for act in found.constants]
     # It has failed, and has no value.
-    assert acts_of("a.py", original, code.replace(b"exit(0)", b"exit(2)"), ["f"]).ends == []
+    assert acts("a.py", original, code.replace(b"exit(0)", b"exit(2)"), ["f"]).ends == []
 
 
 def test_code_that_cannot_be_read_in_part_hides_nothing() -> None:
     deep = "eval('" + "-" * 5000 + "1')"
     code = f"import json\nif 0:\n    {deep}\n    x = 0x{'f' * 4000}\njson.dump = id\n"
-    found = acts_of("a.py", b"", code.encode(), []).replaced
-    assert [act.text for act in found] == ["replaces json.dump"]
+    assert replaced(code) == ["json.dump"]
+
+
+def test_what_is_beyond_a_limit_is_refused() -> None:
+    code = "1"
+    for _ in range(5):
+        code = f"exec({code!r})"
+    with pytest.raises(RuntimeError, match="executes texts that execute texts"):
+        replaced(code)

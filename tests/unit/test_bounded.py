@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 
 from pytest_super.errors import InfrastructureError
 from pytest_super.functions import bounded
-from pytest_super.functions.bounded import compile_error, function_texts, splice
+from pytest_super.functions.acts import Act, Acts
+from pytest_super.functions.bounded import acts_of, compile_error, function_texts, splice
 from pytest_super.functions.source import SourceError
 from pytest_super.functions.splicing import spliced
 
@@ -130,6 +131,14 @@ def test_what_takes_too_long_is_refused(monkeypatch: pytest.MonkeyPatch) -> None
     monkeypatch.setattr(bounded, "PROCESSOR_SECONDS", 1)
     with pytest.raises(SourceError, match=r"a\.py: it takes more than 1 s or \d+ MiB to read"):
         splice("a.py", F + b"x = 1\n" * 2000, F + b"0\n" * 30_000, ["f"])
+
+
+def test_behind_a_file_that_takes_too_long_none_passes_as_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(bounded, "PROCESSOR_SECONDS", 1)
+    file, small = {"name": "a.py", "original": b"", "targets": []}, b"import os\nos._exit(0)\n"
+    first, *others = acts_of({**file, "changed": data} for data in (small, b"0\n" * 250_000, small))
+    assert first == Acts([], [Act(2, "calls os._exit")], [])
+    assert [str(one).partition(" s or ")[0] for one in others] == ["a.py: it takes more than 1"] * 2
 
 
 def test_what_takes_too_much_memory_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:

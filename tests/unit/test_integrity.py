@@ -173,6 +173,8 @@ def test_a_constant_among_many_is_one_by_chance() -> None:
 def test_code_that_nobody_can_read_is_named() -> None:
     code = [ChangedCode("project/conftest.py", None, "project/conftest.py: it cannot be parsed")]
     assert kinds(traces(code=code)) == [("changed conftest", None), ("unreadable code", None)]
+    assert signs_of(traces(code=code))[1].is_suspect
+    assert unseen_in(traces(code=code)) == ["changed code that could not be read"]
     assert unseen_in(traces(graded_in="same")) == ["what the agent has changed in the code that was graded"]
 
 

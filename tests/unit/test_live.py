@@ -15,14 +15,7 @@ from hypothesis import strategies as st
 from pytest_super.cli import main
 from pytest_super.kernel.providers.docker import image
 from pytest_super.report import live
-from pytest_super.report.live import (
-    LOG,
-    TERMINAL,
-    LiveDisplay,
-    Progress,
-    Style,
-    activity_lines,
-)
+from pytest_super.report.live import LOG, TERMINAL, LiveDisplay, Progress, Style, activity_lines
 from pytest_super.store.activity import Activity, Doing
 from pytest_super.testing import FakeClock
 from tests.terminals import COLUMNS, Screen, Terminal, terminal

@@ -683,14 +683,7 @@ def test_a_provider_that_never_finishes_is_abandoned(openai_server: OpenAIServer
 
 
 @pytest.mark.parametrize(
-    ("asked", "seconds"),
-    [
-        ("7", 7.0),
-        ("0.5", 0.5),
-        ("-3", 0.0),
-        ("soon", None),
-        ("nan", None),
-    ],
+    ("asked", "seconds"), [("7", 7.0), ("0.5", 0.5), ("-3", 0.0), ("soon", None), ("nan", None)]
 )
 def test_the_pause_that_a_provider_asks_for_is_read(
     openai_server: OpenAIServer, asked: str, seconds: float | None

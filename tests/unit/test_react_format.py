@@ -63,10 +63,7 @@ def test_a_thought_has_the_text_before_its_label_and_can_be_missing(before: str,
 
 @pytest.mark.parametrize(
     "thought",
-    [
-        "Action: I will list the files.",
-        "I could submit.\nAction: submit would end it, so I look first.",
-    ],
+    ["Action: I will list the files.", "I could submit.\nAction: submit would end it, so I look first."],
 )
 def test_actions_that_the_thought_speaks_of_are_not_taken(thought: str) -> None:
     response = parse_response(render_response(thought, LS))

@@ -190,19 +190,19 @@ def test_no_module_imports_private_names_of_pytest() -> None:
 BUDGET = {
     ".": (985, 1625),
     "agents": (1424, 2437),
-    "authoring": (4460, 7176),
+    "authoring": (4459, 7173),
     "commands": (1043, 1710),
-    "functions": (1237, 1999),
-    "gate": (1460, 2573),
-    "grading": (592, 997),
-    "integrity": (307, 558),
+    "functions": (1243, 2017),
+    "gate": (1459, 2569),
+    "grading": (602, 1007),
+    "integrity": (303, 550),
     "kernel": (5668, 9595),
-    "metrics": (1544, 2759),
+    "metrics": (1543, 2753),
     "model": (3827, 6312),
     "platform": (310, 535),
-    "programs": (1171, 1867),
-    "report": (2565, 4173),
-    "session": (2697, 4747),
+    "programs": (1169, 1863),
+    "report": (2559, 4171),
+    "session": (2696, 4743),
     "snapshots": (269, 507),
     "sources": (502, 849),
     "store": (1008, 1816),
@@ -210,7 +210,7 @@ BUDGET = {
     "trial": (1202, 2015),
 }
 # What the table may add up to, the lines of tests, and the words of README.md and docs.
-MOST = {"code": 33_816, "lines": 56_774, "tests": 45_712, "words": 38_689}
+MOST = {"code": 33_816, "lines": 56_771, "tests": 45_711, "words": 38_689}
 
 
 def code_lines(text: str, nodes: list[ast.AST]) -> int:

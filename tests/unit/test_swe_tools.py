@@ -295,7 +295,7 @@ def test_an_edit_is_refused_for_errors_that_it_introduces(
     """Of a file that was wrong before, an error behind the first is not seen."""
     # Only a large file needs a process with limits.
     if len(after) < 1000:
-        monkeypatch.setattr(bounded, "done", lambda _, *, job, **given: bounded.JOBS[job](**given))
+        monkeypatch.setattr(bounded, "done", lambda job, **given: bounded.JOBS[job](**given))
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         error = introduced_error(before.encode(), after.encode(), first, last)

@@ -92,8 +92,10 @@ class ResumedRun:
         stored: dict[tuple[str, int], list[Stored]] = {}
         for folder in [*reversed(scored_again(self._folder)), self._folder]:
             try:
-                for one in valid_results(folder):
-                    stored.setdefault((one.id, one.epoch), []).append(Stored(folder, one))
+                # A time-out of pytest is an option of that run.
+                for one in last_results(folder):
+                    if one.is_scored and one.stop_reason != "timeout":
+                        stored.setdefault((one.id, one.epoch), []).append(Stored(folder, one))
             except UNREADABLE as error:
                 raise pytest.UsageError(f"--super-resume: {folder} cannot be read: {damage(error)}") from None
         return stored
@@ -158,12 +160,6 @@ class ResumedRun:
             path = self._path / "trials" / item.task.id / f"{item.epoch}.0" / "result.json"
             if result := read_result(path):
                 item.stash[STORED] = result
-
-
-def valid_results(run: Path) -> list[TrialResult]:
-    """Raises one of UNREADABLE."""
-    # A time-out of pytest is an option of that run.
-    return [one for one in last_results(run) if one.is_scored and one.stop_reason != "timeout"]
 
 
 def is_known(item: TaskItem) -> bool:

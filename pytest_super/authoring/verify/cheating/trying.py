@@ -1,6 +1,6 @@
 """Tries the cheats on tasks, as a plugin of these runs: what each has gained, and whether that was seen."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, get_args
@@ -82,7 +82,11 @@ def try_cheats(tasks: Sequence[Task], options: Sequence[str], directory: Path) -
         return Trying(tried=[], untried=untried)
     chosen = [names[id] for id in tries]
     run = run_tries(PLUGIN, [f"--super-agent={PLUGIN}:honest", *options, *chosen], tries, directory)
-    tried = [tried_by(result, tries) for result in last_results(run)]
+    tried = []
+    for result in last_results(run):
+        cheat = CHEATS[tries[result.id][result.epoch - 1]["cheat"]]
+        state = state_of(result, cheat)
+        tried.append(Tried(task=result.id, cheat=cheat, state=state, error=result.error or ""))
     # Not in the order in which the trials ended.
     return Trying(tried=sorted(tried, key=lambda one: (one.task, one.cheat.name)), untried=untried)
 
@@ -109,11 +113,6 @@ def known_of(run: Path, task: Task, result: TrialResult | None) -> dict[str, Any
         "outputs": [step.observation for step in steps if step.action.type == "execute"],
         "printed": text.partition(hidden[0])[0] if hidden else text,
     }
-
-
-def tried_by(result: TrialResult, tries: Mapping[str, Sequence[Mapping[str, Any]]]) -> Tried:
-    cheat = CHEATS[tries[result.id][result.epoch - 1]["cheat"]]
-    return Tried(task=result.id, cheat=cheat, state=state_of(result, cheat), error=result.error or "")
 
 
 def state_of(result: TrialResult, cheat: Cheat) -> State:
@@ -145,16 +144,14 @@ def words_of(cheat: Cheat) -> str:
 def cheat_lines(trying: Trying) -> Iterator[str]:
     """How many ways each task has, and each way that is not closed once for all its tasks."""
     tried = trying.tried
-    by_task: dict[str, list[Tried]] = {}
-    by_cheat: dict[str, list[Tried]] = {}
-    for one in tried:
-        by_task.setdefault(one.task, []).append(one)
-        by_cheat.setdefault(one.cheat.name, []).append(one)
-    for task, found in by_task.items():
+    for task in dict.fromkeys(one.task for one in tried):
+        found = [one for one in tried if one.task == task]
         yield one_line(f"{task}: {counted(len(found), 'cheat')}: {counts_of(found)}")
     for text, state in ((OPEN, "open"), (INHERENT, "cannot be closed")):
-        for found in by_cheat.values():
-            if ways := [one for one in found if one.state == state and not one.error]:
+        for name in sorted({one.cheat.name for one in tried}):
+            if ways := [
+                one for one in tried if one.cheat.name == name and one.state == state and not one.error
+            ]:
                 cheat, of = ways[0].cheat, counted(len(ways), "task")
                 tasks = named([one.task for one in ways], MOST_TASKS)
                 yield one_line(text.format(of=of, cheat=words_of(cheat), closing=cheat.closing, tasks=tasks))
