@@ -5,14 +5,12 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pytest_super.model.completion import Completion, FilteredError, Message
 from pytest_super.store.trajectory import Action, Step
-
-if TYPE_CHECKING:
-    from pytest_super.tasks.public_task import PublicTask
-    from pytest_super.trial.trial import Trial
+from pytest_super.tasks.public_task import PublicTask
+from pytest_super.trial.trial import Trial
 
 # The temperature of the paper and the limit of the published code.
 DECODING: dict[str, Any] = {"temperature": 0.2, "max_tokens": 1500}

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pytest_super.errors import SuperError
 from pytest_super.kernel.cell import Outcome
+from pytest_super.kernel.client import Kernel
 from pytest_super.store.step_values import error_of, parse_value
 from pytest_super.store.trajectory import Step
 from pytest_super.tasks.solution import GoldCells
-
-if TYPE_CHECKING:
-    from pytest_super.kernel.client import Kernel
-    from pytest_super.trial.trial import Trial
+from pytest_super.trial.trial import Trial
 
 GOLD = "gold"
 """Its name."""

@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 from pathlib import PurePosixPath
-from typing import TYPE_CHECKING
 
 from pytest_super.agents.gold import first_failure, run_to_end
 from pytest_super.errors import SuperError
 from pytest_super.metrics.self_report import expected_report
 from pytest_super.sources import fetch
-
-if TYPE_CHECKING:
-    from pytest_super.tasks.paper_item import PaperItem
-    from pytest_super.trial.trial import Trial
+from pytest_super.tasks.paper_item import PaperItem
+from pytest_super.trial.trial import Trial
 
 
 class GoldFunctionsAgent:

@@ -4,18 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Coroutine, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pytest_super.agents.asking import DECODING
 from pytest_super.agents.clipped_history import history_text
 from pytest_super.agents.prompts import read_prompt
 from pytest_super.model.completion import BudgetSpentError, FilteredError, Message
 from pytest_super.store.trajectory import Step
-
-if TYPE_CHECKING:
-    from pytest_super.tasks.public_task import PublicTask
-    from pytest_super.trial.agent_run import Agent
-    from pytest_super.trial.trial import Trial
+from pytest_super.tasks.public_task import PublicTask
+from pytest_super.trial.agent_run import Agent
+from pytest_super.trial.trial import Trial
 
 
 class Reflecting:

@@ -6,17 +6,14 @@ from argparse import ArgumentParser, Namespace
 from contextlib import suppress
 from datetime import date
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from pytest_super.commands.compare import add_max_regression
 from pytest_super.commands.stored_run import add_run, run_of
 from pytest_super.errors import SuperError
 from pytest_super.gate import require_scipy
+from pytest_super.gate.side import Side
 from pytest_super.option_types import PASS_CHANCE, Epochs, chance, epochs, told
 from pytest_super.words import counted, named, one_line
-
-if TYPE_CHECKING:
-    from pytest_super.gate.side import Side
 
 MOST_NAMED = 10
 HELP = "write, show or check the baseline of later runs"

@@ -6,18 +6,15 @@ import os
 from argparse import ArgumentParser, Namespace
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from pytest_super.errors import SuperError
 from pytest_super.kernel.providers.docker.engine import inspect
 from pytest_super.kernel.providers.docker.image import DEFAULT_IMAGE, DEFAULT_PROFILE, PROFILES, build
 from pytest_super.kernel.providers.docker.image.unpack import unpack
 from pytest_super.kernel.providers.host_environment import trusted_certificates
+from pytest_super.programs.installed.agent import InstalledAgent
 from pytest_super.report.live import LiveCommand
 from pytest_super.words import did_you_mean
-
-if TYPE_CHECKING:
-    from pytest_super.programs.installed.agent import InstalledAgent
 
 HELP = "build the kernel image that containers run, or print its name"
 

@@ -6,7 +6,6 @@ import sys
 from argparse import ArgumentParser, Namespace
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from pytest_super.authoring.masking.proof import Proof, prove
 from pytest_super.authoring.masking.propose import propose, skeleton, subproblems_yaml
@@ -14,15 +13,13 @@ from pytest_super.commands.mask_functions import add_function_arguments, mask_fo
 from pytest_super.commands.sandboxes import add_sandbox_arguments, kernel_starter
 from pytest_super.errors import SuperError
 from pytest_super.report.live import LiveCommand
+from pytest_super.session.trial.item import ReadyKernel
 from pytest_super.tasks.fields import legal_id
 from pytest_super.tasks.loading import load_tasks
 from pytest_super.tasks.solution import SolutionCell, answer_index, cells_of, solution_cells
 from pytest_super.tasks.subproblems import DerivedTask
 from pytest_super.tasks.task import Task
 from pytest_super.words import printable_line
-
-if TYPE_CHECKING:
-    from pytest_super.session.trial.item import ReadyKernel
 
 HELP = "mask parts of a solution (propose or prove sub-problems), or functions of a folder"
 

@@ -5,17 +5,14 @@ from __future__ import annotations
 from argparse import ArgumentParser, Namespace
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
+from pytest_super.authoring.rescore.scores import Rescored
 from pytest_super.commands.json_file import write_json
 from pytest_super.commands.stored_run import RUNS
 from pytest_super.commands.task_files import known_tasks
 from pytest_super.errors import SuperError
 from pytest_super.store.stored_runs import find_path
-
-if TYPE_CHECKING:
-    from pytest_super.authoring.rescore.scores import Rescored
-    from pytest_super.tasks.task import Task
+from pytest_super.tasks.task import Task
 
 HELP = "score stored trajectories again, as the paper and as the published code do"
 

@@ -8,11 +8,9 @@ from argparse import ArgumentParser, Namespace, _ArgumentGroup
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from pytest_super.session.trial.item import ReadyKernel
-    from pytest_super.tasks.task import Task
+from pytest_super.session.trial.item import ReadyKernel
+from pytest_super.tasks.task import Task
 
 
 def add_sandbox_arguments(parser: ArgumentParser | _ArgumentGroup) -> None:

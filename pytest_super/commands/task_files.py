@@ -5,13 +5,9 @@ from __future__ import annotations
 from argparse import ArgumentParser
 from collections.abc import Collection, Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from pytest_super.errors import SuperError, TaskFileError
-
-if TYPE_CHECKING:
-    from pytest_super.tasks.task import Task
-
+from pytest_super.tasks.task import Task
 
 TASKS = Path("tasks")
 """Where commands look for the tasks of a stored run."""

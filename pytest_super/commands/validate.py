@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from argparse import Namespace
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from pytest_super.commands.task_files import add_paths, valid_tasks
 from pytest_super.errors import TaskFileError
+from pytest_super.tasks.task import Task
 from pytest_super.words import counted, printable, printable_line
-
-if TYPE_CHECKING:
-    from pytest_super.tasks.task import Task
 
 HELP = "check task files; no agent is run"
 

@@ -7,7 +7,7 @@ from argparse import ArgumentParser, Namespace
 from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pytest_super.commands.json_file import write_json
 from pytest_super.commands.pytest_options import add_pytest_options, pytest_options
@@ -15,9 +15,7 @@ from pytest_super.commands.sandboxes import kernel_starter
 from pytest_super.commands.stored_run import RUNS
 from pytest_super.commands.task_files import add_paths, valid_tasks
 from pytest_super.options import SETS
-
-if TYPE_CHECKING:
-    from pytest_super.tasks.task import Task
+from pytest_super.tasks.task import Task
 
 HELP = "find tasks that fail with their own solution, are flaky, or leak their answer"
 DIRECTORY = Path(".super/verify")

@@ -11,13 +11,10 @@ from base64 import urlsafe_b64encode
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from pytest_super.errors import InfrastructureError
 from pytest_super.kernel.cell import SandboxLostError
-
-if TYPE_CHECKING:
-    from pytest_super.kernel.client import Kernel
+from pytest_super.kernel.client import Kernel
 
 # Programs that are compiled: a script in their place is a replacement.
 PROGRAMS = r"(?:python[\d.]*|bash|sh|dash|date|time|git)"

@@ -4,16 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
+from pytest_super.grading.changed_code import ChangedCode
+from pytest_super.integrity.deciding import DecidingFiles
 from pytest_super.metrics.evidence import Evidence, GradedValue
 from pytest_super.store.trajectory import PROGRAM
 from pytest_super.tasks.grade import SAME
-
-if TYPE_CHECKING:
-    from pytest_super.grading.changed_code import ChangedCode
-    from pytest_super.integrity.deciding import DecidingFiles
-    from pytest_super.tasks.task import Task
+from pytest_super.tasks.task import Task
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pytest_super.errors import InfrastructureError
 from pytest_super.kernel.cell import WENT_ON, CellResult, CellStateError, NoValueError, Outcome
@@ -21,9 +21,7 @@ from pytest_super.kernel.running_cell import (
     RunningCell,
     execute_request,
 )
-
-if TYPE_CHECKING:
-    from pytest_super.kernel.sandbox import Stream
+from pytest_super.kernel.sandbox import Stream
 
 # How long to wait for a cell to begin before interrupting it anyway.
 BEGIN_SECONDS = 2.0

@@ -8,7 +8,7 @@ from contextlib import suppress
 from fractions import Fraction
 from functools import reduce
 from operator import attrgetter
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from pytest_super.json_values import loaded
 from pytest_super.metrics.evidence import Evidence
@@ -24,9 +24,7 @@ from pytest_super.metrics.leaves import (
     shown,
 )
 from pytest_super.metrics.metric import Metric
-
-if TYPE_CHECKING:
-    from pytest_super.tasks.task import Task
+from pytest_super.tasks.task import Task
 
 TOLERANCE = 0.01
 # That `difference` names.

@@ -8,15 +8,13 @@ from collections.abc import Callable, Sequence
 from decimal import Decimal
 from enum import StrEnum
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pytest_super.metrics.accuracy import Judged, answer_in, is_right, judged
 from pytest_super.metrics.leaves import MISSING, exact, is_number, leaves
 from pytest_super.metrics.script_executed import SCRIPT_EXECUTED
 from pytest_super.store.results import TrialResult
-
-if TYPE_CHECKING:
-    from pytest_super.tasks.task import Task
+from pytest_super.tasks.task import Task
 
 
 class Cause(StrEnum):

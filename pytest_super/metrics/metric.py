@@ -5,13 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from math import inf
-from typing import TYPE_CHECKING
 
 from pytest_super.metrics.evidence import Evidence
 from pytest_super.metrics.reference import ReferenceScores
-
-if TYPE_CHECKING:
-    from pytest_super.tasks.task import Task
+from pytest_super.tasks.task import Task
 
 
 @dataclass(frozen=True, kw_only=True)

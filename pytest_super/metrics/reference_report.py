@@ -10,13 +10,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from statistics import fmean
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pytest_super.json_values import loaded
 from pytest_super.metrics.self_report import expected_report
-
-if TYPE_CHECKING:
-    from pytest_super.tasks.paper import Experiment
+from pytest_super.tasks.paper import Experiment
 
 LARGEST_LOSS = 0.05
 

@@ -14,7 +14,7 @@ from functools import cache
 from importlib.metadata import entry_points
 from math import isfinite
 from numbers import Real
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pytest_super.errors import SuperError
 from pytest_super.metrics.accuracy import ACCURACY, answer_in, difference
@@ -30,9 +30,7 @@ from pytest_super.metrics.submitted import SUBMITTED
 from pytest_super.metrics.suspect import SUSPECT
 from pytest_super.store.results import result_fields
 from pytest_super.store.trajectory import TOLD
-
-if TYPE_CHECKING:
-    from pytest_super.tasks.task import Task
+from pytest_super.tasks.task import Task
 
 GROUP = "pytest_super.metrics"
 """The entry points by which packages offer metrics."""

@@ -4,15 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from operator import attrgetter
-from typing import TYPE_CHECKING
 
 from pytest_super.metrics.evidence import Evidence
 from pytest_super.metrics.metric import Metric
 from pytest_super.metrics.script_runs.process_runs import ProcessRun
 from pytest_super.store.trajectory import Step
-
-if TYPE_CHECKING:
-    from pytest_super.tasks.task import Entrypoint, Task
+from pytest_super.tasks.task import Entrypoint, Task
 
 
 def script_executed(

@@ -10,17 +10,15 @@ import re
 from collections.abc import Iterable, Iterator
 from operator import attrgetter
 from statistics import fmean
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pytest_super.metrics.evidence import Evidence
 from pytest_super.metrics.graded import NoValue, compared, version_of
 from pytest_super.metrics.metric import Metric
 from pytest_super.store.step_values import parse_value
-
-if TYPE_CHECKING:
-    from pytest_super.tasks.grade import Check
-    from pytest_super.tasks.paper import Experiment
-    from pytest_super.tasks.task import Task
+from pytest_super.tasks.grade import Check
+from pytest_super.tasks.paper import Experiment
+from pytest_super.tasks.task import Task
 
 _FENCE = re.compile(r"\s*```\w*\n(.*?)\n?```\s*", re.DOTALL)
 

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from dataclasses import asdict, replace
 from math import inf
 from time import monotonic
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pytest_super.model.completion import (
     BudgetSpentError,
@@ -23,10 +23,8 @@ from pytest_super.model.completion import (
 from pytest_super.model.gateway_process import EVENTS, WAITS, Left, Line, Opened
 from pytest_super.model.protocols.common import COMMON
 from pytest_super.model.protocols.route import Route
+from pytest_super.model.relay import AnyGateway
 from pytest_super.model.settings import CallingTrial
-
-if TYPE_CHECKING:
-    from pytest_super.model.relay import AnyGateway
 
 
 class Waiting:

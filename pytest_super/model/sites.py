@@ -7,19 +7,17 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from urllib.parse import urlsplit
 
 import httpx
 
 from pytest_super.model.completion import Failure, ModelCallError
+from pytest_super.model.known_model import KnownModel
 from pytest_super.model.protocols.common import COMMON
 from pytest_super.model.protocols.protocol import Request, Site, WireProtocol, text_of
 from pytest_super.model.token_estimate import prices_in
 from pytest_super.redaction import is_secret_name
-
-if TYPE_CHECKING:
-    from pytest_super.model.known_model import KnownModel
 
 # Of most, litellm knows the address and the key.
 OTHERS = "dashscope deepseek github groq hosted_vllm lm_studio moonshot nebius sambanova together_ai xai zai"

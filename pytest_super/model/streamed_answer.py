@@ -11,7 +11,6 @@ import json
 import re
 from collections.abc import AsyncIterator, Iterable
 from contextlib import AbstractAsyncContextManager, suppress
-from typing import TYPE_CHECKING
 
 import httpx
 
@@ -19,10 +18,7 @@ from pytest_super.json_values import plain
 from pytest_super.model.completion import Failure, ModelCallError
 from pytest_super.model.explanation import explain, failed_within
 from pytest_super.model.protocols.protocol import END_MARK, Body, Event, StreamError, WireProtocol
-
-if TYPE_CHECKING:
-    from pytest_super.model.provider import Relay
-
+from pytest_super.model.provider import Relay
 
 Source = AbstractAsyncContextManager[AsyncIterator[list[Event]]]
 """The events of one answer, those that came together in one list."""

@@ -9,10 +9,10 @@ import tempfile
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
 
 from pytest_super.errors import InfrastructureError
 from pytest_super.kernel.cell import CellResult, Outcome
+from pytest_super.kernel.files import SandboxFiles
 from pytest_super.kernel.inside.lookup import open_regular
 from pytest_super.kernel.inside.processes import remove_tree
 from pytest_super.kernel.output import readable
@@ -29,9 +29,6 @@ from pytest_super.redaction import is_secret
 from pytest_super.store.trajectory import PROGRAM_BESIDE, Action
 from pytest_super.trial.program import ProgramResult, exit_note, with_exit_code
 from pytest_super.trial.trial import Trial
-
-if TYPE_CHECKING:
-    from pytest_super.kernel.files import SandboxFiles
 
 PREFIX = "host-command:"
 QUERY, ANSWER = "query.md", "answer.json"

@@ -8,7 +8,7 @@ import threading
 from collections.abc import Callable
 from concurrent.futures import Future
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pytest_super.errors import TrialEnded
 from pytest_super.kernel.http_requests import HttpRequest, Reply
@@ -17,9 +17,7 @@ from pytest_super.programs.mcp_server import TEXT, TOOLS
 from pytest_super.store.trajectory import Step, step_to_data
 from pytest_super.trial.model_endpoint import ModelEndpoint
 from pytest_super.trial.model_replies import refusal, reply
-
-if TYPE_CHECKING:
-    from pytest_super.trial.trial import Trial
+from pytest_super.trial.trial import Trial
 
 TRIAL = "/trial"
 # The fields of a step that a program can see: not landmarks, which would show the goal.

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from itertools import pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pytest_super.report.facts import facts_of
 from pytest_super.store.atomic_write import write_atomically
@@ -19,10 +19,8 @@ from pytest_super.store.json_lines import disk_errors
 from pytest_super.store.results import TrialResult, result_fields
 from pytest_super.store.step_values import submitted_text
 from pytest_super.store.trajectory import TOOL_CALL, Step
+from pytest_super.tasks.task import Task
 from pytest_super.words import named, one_line
-
-if TYPE_CHECKING:
-    from pytest_super.tasks.task import Task
 
 Cell = dict[str, Any]
 

@@ -7,12 +7,9 @@ needs no network, and workers can fetch at the same time. None of the code is ru
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from pytest_super.store.user_cache import cache_folder
-
-if TYPE_CHECKING:
-    from pytest_super.tasks.task import Repository
+from pytest_super.tasks.task import Repository
 
 
 def fetch(repository: Repository, *, base: Path, cache: Path | None = None) -> Path:

@@ -4,12 +4,9 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from pytest_super.errors import InfrastructureError
-
-if TYPE_CHECKING:
-    from pytest_super.tasks.paper import PaperText
+from pytest_super.tasks.paper import PaperText
 
 REDACTED = "[redacted]"
 

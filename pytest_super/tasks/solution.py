@@ -5,13 +5,11 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pytest_super.errors import TaskFileError
 from pytest_super.reading import read_bytes
-
-if TYPE_CHECKING:
-    from pytest_super.tasks.task import Solution
+from pytest_super.tasks.task import Solution
 
 
 def notebook_cells(path: Path) -> list[dict[str, Any]]:

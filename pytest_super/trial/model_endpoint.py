@@ -6,7 +6,7 @@ import re
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
 from pytest_super.kernel.http_requests import Gone, HttpRequest, Reply
 from pytest_super.model.client import GatewayModel, error_of
@@ -14,11 +14,8 @@ from pytest_super.model.completion import RETRIED, BudgetSpentError, Model, Mode
 from pytest_super.model.protocols.protocol import headers_for
 from pytest_super.model.protocols.registry import OFFERED, ROUTES, models_at, route_of
 from pytest_super.model.protocols.route import Route
+from pytest_super.trial.budget import Budget
 from pytest_super.trial.model_replies import HeldStream, RefusedError, refusal, reply
-
-if TYPE_CHECKING:
-    from pytest_super.trial.budget import Budget
-
 
 OnCall = Callable[[dict[str, Any], Usage, str], None]
 """Gets an exchange (see model.protocols.exchange), its usage, and when it began."""

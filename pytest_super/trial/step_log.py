@@ -6,15 +6,13 @@ import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pytest_super.errors import TrialEnded
 from pytest_super.kernel.cell import CellResult
 from pytest_super.metrics.matching.landmark_matcher import LandmarkMatcher
 from pytest_super.store.trajectory import Action, Step, now
-
-if TYPE_CHECKING:
-    from pytest_super.trial.budget import Budget
+from pytest_super.trial.budget import Budget
 
 
 def cell_fields(result: CellResult) -> dict[str, Any]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 import textwrap
 from pathlib import PurePosixPath
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pytest_super.agents.agentless.retrieval import context_of
 from pytest_super.agents.gold import run_to_end
@@ -18,13 +18,10 @@ from pytest_super.functions.source import SourceError
 from pytest_super.json_values import loaded
 from pytest_super.kernel.cell import SandboxLostError
 from pytest_super.model.completion import FilteredError
+from pytest_super.option_types import Retrieval
+from pytest_super.tasks.public_task import MissingFunction, PublicExperiment
 from pytest_super.trial.trial import Trial
 from pytest_super.words import clipped
-
-if TYPE_CHECKING:
-    from pytest_super.option_types import Retrieval
-    from pytest_super.tasks.public_task import MissingFunction, PublicExperiment
-
 
 DECODING: dict[str, Any] = {"temperature": 0.2, "max_tokens": 4000}
 # Of all commands' outputs, in a prompt.

@@ -6,17 +6,14 @@ import math
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING
 
 from pytest_super.functions.source import PythonSource, SourceError, definitions, find
 from pytest_super.kernel.cell import SandboxLostError
+from pytest_super.kernel.files import SandboxFiles
 from pytest_super.model.token_estimate import CHARACTERS_PER_TOKEN
+from pytest_super.option_types import Retrieval
+from pytest_super.tasks.public_task import MissingFunction, PublicTask
 from pytest_super.words import clipped, gap
-
-if TYPE_CHECKING:
-    from pytest_super.kernel.files import SandboxFiles
-    from pytest_super.option_types import Retrieval
-    from pytest_super.tasks.public_task import MissingFunction, PublicTask
 
 ORACLE, SEARCH = "oracle", "search"
 # As in the published agent: so many parts of the paper, and so many of the code.

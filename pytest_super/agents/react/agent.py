@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 from pytest_super.agents.asking import ask, submit, task_text
 from pytest_super.agents.clipped_history import history_text
@@ -13,9 +12,7 @@ from pytest_super.agents.react.format import ACTION_TYPES, FormatError, parse_ed
 from pytest_super.model.completion import Message
 from pytest_super.store.trajectory import Action, Step
 from pytest_super.trial.editing import edit_file
-
-if TYPE_CHECKING:
-    from pytest_super.trial.trial import Trial
+from pytest_super.trial.trial import Trial
 
 # The paper's value. It ends an answer in which the model makes up an observation. The closing tag is not a
 # stop text: an answer without it would look like one that was cut.

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from pytest_super.agents.asking import ask, submit, task_text
 from pytest_super.agents.clipped_history import PRE_EXECUTED_THOUGHT, clipped_observations
 from pytest_super.agents.prompts import read_prompt
@@ -13,13 +11,11 @@ from pytest_super.agents.swe.tools import Editor
 from pytest_super.agents.swe.window import printable
 from pytest_super.errors import InfrastructureError
 from pytest_super.kernel.cell import SandboxLostError
+from pytest_super.kernel.client import Kernel
 from pytest_super.model.completion import Message
 from pytest_super.store.step_values import edit_of
 from pytest_super.store.trajectory import Action, Step
 from pytest_super.trial.trial import Trial
-
-if TYPE_CHECKING:
-    from pytest_super.kernel.client import Kernel
 
 SUBMISSION_HINT = (
     'Write `submit {"metric": 0.5}`, with keys and texts in double quotes, or `submit null` for no answer.'

@@ -10,7 +10,6 @@ import re
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from pytest_super.agents.swe.commands import ARGUMENTS, USAGES, CommandError, arguments_of, parse_edit
 from pytest_super.agents.swe.window import (
@@ -31,12 +30,9 @@ from pytest_super.agents.swe.window import (
 )
 from pytest_super.functions.bounded import compile_error
 from pytest_super.functions.source import SourceError
+from pytest_super.kernel.files import SandboxFiles
 from pytest_super.store.trajectory import Action
-
-if TYPE_CHECKING:
-    from pytest_super.kernel.files import SandboxFiles
-    from pytest_super.trial.trial import Tool
-
+from pytest_super.trial.trial import Tool
 
 RULE = "-" * 49
 UPDATED = (

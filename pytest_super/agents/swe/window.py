@@ -4,11 +4,8 @@ from __future__ import annotations
 
 import errno
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from pytest_super.kernel.files import FileSearch, SandboxFiles
-
+from pytest_super.kernel.files import FileSearch, SandboxFiles
 
 LARGEST = 32 * 2**20
 # A zero byte in this many first bytes makes a file binary, as in git.

@@ -3,21 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from pytest_super.agents.gold import SHOW_ALL, value_of
 from pytest_super.errors import InfrastructureError
 from pytest_super.kernel.cell import Outcome
+from pytest_super.kernel.client import Kernel
 from pytest_super.metrics.accuracy import accuracy
 from pytest_super.store.step_values import error_of
 from pytest_super.store.trajectory import Action, Step
+from pytest_super.tasks.subproblems import DerivedTask
+from pytest_super.tasks.task import Task
 from pytest_super.trial.observation import observation_of
 from pytest_super.trial.prefix import pre_execute
-
-if TYPE_CHECKING:
-    from pytest_super.kernel.client import Kernel
-    from pytest_super.tasks.subproblems import DerivedTask
-    from pytest_super.tasks.task import Task
 
 
 class Proof(NamedTuple):

@@ -4,18 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from pytest_super.authoring.rescore.results import NewResult, NewResults
+from pytest_super.authoring.rescore.scores import Rescored
 from pytest_super.metrics.means import mean, mean_over_tasks
 from pytest_super.metrics.registry import installed_metrics
 from pytest_super.metrics.submitted import SUBMITTED
 from pytest_super.report.table import table_lines
 from pytest_super.report.terminal import figure
 from pytest_super.words import counted, one_line
-
-if TYPE_CHECKING:
-    from pytest_super.authoring.rescore.results import NewResult, NewResults
-    from pytest_super.authoring.rescore.scores import Rescored
 
 Group = tuple[str, str]
 COLUMNS = ("published", "reference", "paper")

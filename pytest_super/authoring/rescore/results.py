@@ -8,8 +8,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from importlib.metadata import version
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from pytest_super.authoring.rescore.scores import Rescored
 from pytest_super.authoring.stored_trials import stored_trials
 from pytest_super.errors import SuperError
 from pytest_super.metrics.cause import cause_of
@@ -23,9 +24,6 @@ from pytest_super.store.json_lines import UNREADABLE, append, damage, disk_error
 from pytest_super.store.results import FORMAT, TrialResult, folder_name
 from pytest_super.store.run_folder import new_run_id, take_trial
 from pytest_super.tasks.task import Task
-
-if TYPE_CHECKING:
-    from pytest_super.authoring.rescore.scores import Rescored
 
 UNKNOWN = "no task of this name is given"
 OTHER_CONDITIONS = "its conditions differ from those of the trial (query, repository, prefix, limits)"

@@ -6,8 +6,8 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from pathlib import PurePosixPath
-from typing import TYPE_CHECKING
 
+from pytest_super.authoring.rescore.trials import Figures, StoredTrial
 from pytest_super.errors import SuperError
 from pytest_super.kernel.output import output_text
 from pytest_super.metrics.evidence import Evidence, GradedValue, Landmark, Sign, Spent
@@ -21,12 +21,8 @@ from pytest_super.sources.store import stored
 from pytest_super.store.json_lines import UNREADABLE, damage
 from pytest_super.store.trajectory import PROGRAM, TOOL_CALL
 from pytest_super.store.user_cache import cache_folder
+from pytest_super.tasks.task import Repository, Task
 from pytest_super.trial.program_steps import source_of_step
-
-if TYPE_CHECKING:
-    from pytest_super.authoring.rescore.trials import Figures, StoredTrial
-    from pytest_super.tasks.task import Repository, Task
-
 
 CRASH = "the published code raises an error on this trial"
 WAYS_DIFFER = {

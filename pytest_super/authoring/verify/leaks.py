@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from pytest_super.authoring.verify.finding import Finding, finding
 from pytest_super.authoring.verify.texts import Text, output_texts, prefix_texts
@@ -14,9 +13,7 @@ from pytest_super.metrics.distinctive import NUMBER, Figure, Phrase, distinctive
 from pytest_super.metrics.matching.landmark_matcher import LandmarkMatcher
 from pytest_super.sources import fetch
 from pytest_super.store.trajectory import Step
-
-if TYPE_CHECKING:
-    from pytest_super.tasks.task import Task
+from pytest_super.tasks.task import Task
 
 Values = Sequence[Figure | Phrase]
 ReadTexts = Callable[[Path], Sequence[Text]]

@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import accumulate
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TypeAlias
 
 from pytest_super.authoring.verify.finding import Finding, finding
 from pytest_super.authoring.verify.leaks import ReadTexts
@@ -27,9 +27,7 @@ from pytest_super.functions.leaks import long_lines
 from pytest_super.metrics.distinctive import Figure, Number, Phrase, chance_of, distinctive_values, numbers_in
 from pytest_super.sources import fetch
 from pytest_super.tasks.solution import read_solution
-
-if TYPE_CHECKING:
-    from pytest_super.tasks.task import Repository, Task
+from pytest_super.tasks.task import Repository, Task
 
 ReadVersions: TypeAlias = "Callable[[Repository, Path], Sequence[Text]]"
 

@@ -6,7 +6,7 @@ import hashlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pytest_super.errors import InfrastructureError
 from pytest_super.metrics.distinctive import LEAST_DIGITS
@@ -18,9 +18,7 @@ from pytest_super.sources.tree import MOST_READ, Tree
 from pytest_super.store.trajectory import Step
 from pytest_super.store.user_cache import cache_folder
 from pytest_super.tasks.solution import NotebookError, cell_source, read_cells
-
-if TYPE_CHECKING:
-    from pytest_super.tasks.task import Repository, Task
+from pytest_super.tasks.task import Repository, Task
 
 # A larger file is data. Notebooks are large because of their pictures.
 LARGEST = 2**20

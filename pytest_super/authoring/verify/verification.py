@@ -8,19 +8,16 @@ from dataclasses import dataclass
 from functools import lru_cache
 from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, get_args
+from typing import get_args
 
 from pytest_super.authoring.verify.finding import Finding, Kind, finding
 from pytest_super.authoring.verify.gold_findings import failures, variations, weak_graders
+from pytest_super.authoring.verify.gold_run import GoldTrial
 from pytest_super.authoring.verify.leaks import ReadTexts, leaks
-from pytest_super.authoring.verify.network import network_leaks
+from pytest_super.authoring.verify.network import ReadVersions, network_leaks
 from pytest_super.authoring.verify.texts import other_versions, repository_texts
+from pytest_super.tasks.task import Task
 from pytest_super.words import counted, one_line
-
-if TYPE_CHECKING:
-    from pytest_super.authoring.verify.gold_run import GoldTrial
-    from pytest_super.authoring.verify.network import ReadVersions
-    from pytest_super.tasks.task import Task
 
 
 @dataclass(frozen=True, kw_only=True)

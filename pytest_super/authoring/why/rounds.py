@@ -7,19 +7,17 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pytest_super.agents.gold import GOLD, TASKS_EXTRA
 from pytest_super.authoring.tries import run_tries
 from pytest_super.authoring.why.searches import Search, TryResult
+from pytest_super.authoring.why.trials import Searchable
 from pytest_super.store.json_lines import UNREADABLE, read_json
 from pytest_super.store.results import TrialResult
 from pytest_super.store.run_folder import last_results
 from pytest_super.store.step_values import submitted_text
 from pytest_super.store.trajectory import read_trajectory
-
-if TYPE_CHECKING:
-    from pytest_super.authoring.why.trials import Searchable
 
 # Stop reasons of trials that could have gone on.
 LIMITS = ("compute", "wall", "steps", "timeout")

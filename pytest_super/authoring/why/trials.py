@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any, TypeAlias
 
 import pytest
 
@@ -27,10 +27,8 @@ from pytest_super.store.trajectory import Step
 from pytest_super.tasks.paper_item import PaperItem
 from pytest_super.tasks.solution import read_solution
 from pytest_super.tasks.task import Task
+from pytest_super.trial.agent_run import Agent
 from pytest_super.trial.trial import Trial
-
-if TYPE_CHECKING:
-    from pytest_super.trial.agent_run import Agent
 
 
 @dataclass(frozen=True, kw_only=True)

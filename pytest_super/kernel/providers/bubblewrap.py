@@ -14,7 +14,6 @@ from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from pytest_super.errors import EngineError, InfrastructureError
 from pytest_super.kernel.delivery import bridge_source
@@ -47,9 +46,7 @@ from pytest_super.kernel.sandbox import (
     WritableFolders,
     default_exceeded,
 )
-
-if TYPE_CHECKING:
-    from pytest_super.tasks.sandbox_spec import SandboxSpec
+from pytest_super.tasks.sandbox_spec import SandboxSpec
 
 WORKDIR, HOME, VENV = "/workspace", "/home/sandbox", "/venv"
 CA_FILE, PIP_FILE = "/etc/pytest-super/ca.pem", "/etc/pytest-super/pip.conf"

@@ -11,7 +11,6 @@ import secrets
 import shlex
 from collections.abc import Mapping
 from contextlib import suppress
-from typing import TYPE_CHECKING
 
 from pytest_super.errors import InfrastructureError
 from pytest_super.kernel.delivery import bridge_source
@@ -24,9 +23,7 @@ from pytest_super.kernel.providers.sandbox_folder import SandboxFolder, sweep_fo
 from pytest_super.kernel.sandbox import Capabilities, SandboxSettings, WritableFolders
 from pytest_super.platform import MARKER, marked_processes
 from pytest_super.platform.forks.start import can_fork
-
-if TYPE_CHECKING:
-    from pytest_super.tasks.sandbox_spec import SandboxSpec
+from pytest_super.tasks.sandbox_spec import SandboxSpec
 
 
 class LocalProvider(Provider):

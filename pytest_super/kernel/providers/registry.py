@@ -5,15 +5,13 @@ from __future__ import annotations
 from abc import abstractmethod
 from functools import cache
 from importlib.metadata import EntryPoint, entry_points
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import NamedTuple, Protocol
 
 from pytest_super.errors import SuperError
 from pytest_super.kernel.providers.unpacked_image import is_folder
 from pytest_super.kernel.sandbox import Sandbox, SandboxSettings
+from pytest_super.tasks.sandbox_spec import SandboxSpec
 from pytest_super.words import did_you_mean
-
-if TYPE_CHECKING:
-    from pytest_super.tasks.sandbox_spec import SandboxSpec
 
 GROUP = "pytest_super.sandboxes"
 AUTO = "auto"

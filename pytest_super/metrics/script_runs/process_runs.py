@@ -5,7 +5,7 @@ from __future__ import annotations
 import posixpath
 import re
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from pytest_super.kernel.cell import Outcome
 from pytest_super.kernel.observed import ObservedProcess
@@ -26,9 +26,7 @@ from pytest_super.metrics.script_runs.launch import (
 from pytest_super.metrics.script_runs.places import UNKNOWN, is_entrypoint
 from pytest_super.metrics.script_runs.shell import module_paths
 from pytest_super.store.trajectory import PROGRAM, Step
-
-if TYPE_CHECKING:
-    from pytest_super.tasks.task import Entrypoint
+from pytest_super.tasks.task import Entrypoint
 
 KEPT_LINES = 0.5
 # Scripts that no shell can run.

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from pytest_super.kernel.cell import Outcome
 from pytest_super.metrics.script_runs.cell_runs import Notebook
@@ -13,9 +12,7 @@ from pytest_super.metrics.script_runs.failures import is_failure, output_of
 from pytest_super.metrics.script_runs.places import UNKNOWN, is_entrypoint, join, may_be
 from pytest_super.metrics.script_runs.process_runs import is_observed, is_refused
 from pytest_super.store.trajectory import Step
-
-if TYPE_CHECKING:
-    from pytest_super.tasks.task import Entrypoint
+from pytest_super.tasks.task import Entrypoint
 
 _CARRY_ON = ("continue_wait", "interrupt")
 # What `%%writefile` and the tool `create` print of a file that is new.

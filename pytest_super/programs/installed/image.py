@@ -6,16 +6,13 @@ import tarfile
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from pytest_super.kernel.providers.docker import image
 from pytest_super.kernel.providers.docker.engine import read_file
 from pytest_super.kernel.providers.docker.image import BUILT, BUILT_AS, run_build, software_of_image
 from pytest_super.kernel.providers.docker.image.agent import LABEL, facts_of, name_with
+from pytest_super.programs.installed.agent import InstalledAgent
 from pytest_super.programs.installed.packages import PipPackages
-
-if TYPE_CHECKING:
-    from pytest_super.programs.installed.agent import InstalledAgent
 
 RECIPES = Path(image.__file__).parent
 

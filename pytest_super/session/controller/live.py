@@ -6,19 +6,16 @@ import sys
 from collections.abc import Generator, Iterable
 from contextlib import ExitStack
 from time import monotonic, time
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
 from pytest_super.report.live import LiveDisplay, Progress, activity_lines, fitted, own_descriptor, style_of
+from pytest_super.session.controller.controller import Controller
 from pytest_super.session.trial.reported_outcome import CRASH_PHASE, REQUEUED, is_task, trial_of
 from pytest_super.store.activity import Doing, newest_doing
 from pytest_super.store.results import TrialResult
 from pytest_super.store.run_folder import last_reruns
-
-if TYPE_CHECKING:
-    from pytest_super.session.controller.controller import Controller
-
 
 # Values of --capture by which the output of tests goes to the terminal.
 WRITTEN_BY_TESTS = ("no", "tee-sys")

@@ -6,18 +6,16 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from statistics import fmean
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pytest_super.errors import InfrastructureError
 from pytest_super.gate.verdict import RunGates, whole_epochs
+from pytest_super.session.run import Run
 from pytest_super.session.trial.reported_outcome import CRASH_PHASE, REQUEUED, is_task, trial_of
 from pytest_super.store.results import TrialResult, task_and_epoch
 from pytest_super.store.run_folder import RunFolder
 from pytest_super.store.verdict import write_decided
 from pytest_super.words import counted
-
-if TYPE_CHECKING:
-    from pytest_super.session.run import Run
 
 
 class Trials:

@@ -7,19 +7,17 @@ from collections import Counter
 from collections.abc import Generator
 from contextlib import suppress
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
 from pytest_super.errors import InfrastructureError
 from pytest_super.kernel.providers.registry import find_provider
+from pytest_super.session.controller.controller import Controller
 from pytest_super.session.run import HINTS, REFUSED
 from pytest_super.session.trial.models import RELAY, running_gateway
 from pytest_super.session.trial.reported_outcome import REQUEUED, is_task, trial_of, trouble_after
 from pytest_super.store.results import TrialResult
-
-if TYPE_CHECKING:
-    from pytest_super.session.controller.controller import Controller
 
 MAX_RERUNS = 1
 """A trial whose worker died is run once more. A second death is an error."""

@@ -5,8 +5,8 @@ from __future__ import annotations
 import ast
 from collections.abc import Collection, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
+from pytest_super.authoring.importing.autoexperiment.records import FunctionRecord
 from pytest_super.functions.masking import mask_file, read
 from pytest_super.functions.source import (
     SEPARATOR,
@@ -18,9 +18,6 @@ from pytest_super.functions.source import (
     named,
 )
 from pytest_super.words import did_you_mean
-
-if TYPE_CHECKING:
-    from pytest_super.authoring.importing.autoexperiment.records import FunctionRecord
 
 
 def locate(record: FunctionRecord, code: Path, files: Collection[str]) -> tuple[str, str]:

@@ -9,10 +9,11 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from itertools import takewhile
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pytest_super.authoring.verify.finding import Finding, finding
 from pytest_super.authoring.verify.leaks import found_in
+from pytest_super.authoring.verify.papers.runs import Originals
 from pytest_super.authoring.verify.texts import Text, prefix_texts, repository_texts
 from pytest_super.functions.leaks import Leak, find_leaks, gold_of, long_lines
 from pytest_super.functions.masking import masked_files
@@ -27,9 +28,6 @@ from pytest_super.sources.paper import paper_text
 from pytest_super.store.json_lines import disk_errors
 from pytest_super.tasks.combinations import Items
 from pytest_super.tasks.task import Task
-
-if TYPE_CHECKING:
-    from pytest_super.authoring.verify.papers.runs import Originals
 
 # A line with so many places in the files with functions gives no body away.
 OFTEN = 3

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pytest_super.authoring.verify.gold_findings import are_different
+from pytest_super.authoring.verify.papers.runs import RunResult
 from pytest_super.metrics.evidence import GradedValue
 from pytest_super.metrics.graded import name_of
 from pytest_super.metrics.leaves import is_number
@@ -14,10 +15,6 @@ from pytest_super.report.failure_line import wrong_lines
 from pytest_super.tasks.grade import Check
 from pytest_super.tasks.paper import graded_commands
 from pytest_super.tasks.task import Task
-
-if TYPE_CHECKING:
-    from pytest_super.authoring.verify.papers.runs import RunResult
-    from pytest_super.tasks.task import Task
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -4,16 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pytest_super.kernel.providers.docker.engine import read_file
 from pytest_super.kernel.providers.docker.sweep import LABEL
 from pytest_super.kernel.providers.host_environment import CA_VARIABLES
 from pytest_super.kernel.providers.sandbox_folder import owner_label
 from pytest_super.kernel.sandbox import DEFAULT_MEMORY, DEFAULT_PIDS, FIXED_ENVIRONMENT, SandboxSettings
-
-if TYPE_CHECKING:
-    from pytest_super.tasks.sandbox_spec import SandboxSpec
+from pytest_super.tasks.sandbox_spec import SandboxSpec
 
 WORKDIR = "/workspace"
 # Without these, `apt-get` and `tar` with other owners' files fail. No raw sockets, mounts or devices.

@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from pytest_super.errors import EngineError
+from pytest_super.kernel.providers.docker.sandbox import DockerSandbox
 from pytest_super.kernel.providers.registry import Provider
 from pytest_super.kernel.providers.unpacked_image import is_folder
 from pytest_super.kernel.sandbox import SandboxSettings
-
-if TYPE_CHECKING:
-    from pytest_super.kernel.providers.docker.sandbox import DockerSandbox
-    from pytest_super.tasks.sandbox_spec import SandboxSpec
+from pytest_super.tasks.sandbox_spec import SandboxSpec
 
 
 class DockerProvider(Provider):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from packaging.version import Version
 
@@ -12,9 +12,7 @@ from pytest_super.kernel.providers.docker.engine import inspect, missing_image
 from pytest_super.kernel.providers.docker.image import (
     DEFAULT_IMAGE,
 )
-
-if TYPE_CHECKING:
-    from pytest_super.kernel.sandbox import ProgramInImage, SandboxSettings
+from pytest_super.kernel.sandbox import ProgramInImage, SandboxSettings
 
 # With the name of the agent behind it, the label that has the version of its program.
 LABEL = "pytest-super.agent."
