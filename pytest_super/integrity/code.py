@@ -37,7 +37,7 @@ def expected_values(traces: Traces) -> Iterator[Seen]:
 
 def known_values(task: Task) -> list[Figure | Phrase]:
     """What is expected of the agent, as far as it can be told from other numbers and texts."""
-    own = [task.grade] if task.grade and not task.experiments else []
+    own = [one for _, one in task.grade.steps()] if task.grade and not task.experiments else []
     checks = [check for one in (*own, *graded_commands(task.experiments)) for check in one.checks]
     stated = [check.expected for check in checks if check.has_expected]
     answers = [task.answer] if task.has_answer else []

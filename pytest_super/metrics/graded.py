@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from itertools import islice
 from statistics import fmean
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pytest_super.metrics.evidence import Evidence, GradedValue
 from pytest_super.metrics.leaves import (
@@ -23,10 +23,8 @@ from pytest_super.metrics.leaves import (
     shown,
 )
 from pytest_super.metrics.metric import Metric
-
-if TYPE_CHECKING:
-    from pytest_super.tasks.grade import Check
-    from pytest_super.tasks.task import Task
+from pytest_super.tasks.grade import Check
+from pytest_super.tasks.task import Task
 
 # Values beyond the expected ones, each of which is wrong.
 MOST_EXTRA = 10
@@ -116,7 +114,8 @@ def of_trial(task: Task, evidence: Evidence) -> float | None:
 
 def version(task: Task) -> int:
     assert task.grade is not None
-    return version_of(check for command in task.grade.commands for check in command.checks)
+    commands = (command for _, one in task.grade.steps() for command in one.commands)
+    return version_of(check for command in commands for check in command.checks)
 
 
 def all_right(values: Sequence[GradedValue]) -> float:

@@ -165,7 +165,9 @@ def digest_of_folder(path: Path) -> str:
 
 
 def hidden_files(task: Task) -> dict[str, str]:
-    files = dict(task.grade.files) if task.grade else {}
+    files: dict[str, str] = {}
+    for place, grade in task.grade.steps() if task.grade else ():
+        files |= {" ".join((*place, inside)): path for inside, path in grade.files.items()}
     for one in task.experiments:
         files |= {f"{one.name}: {inside}": path for inside, path in one.files.items()}
     return {inside: digest_of_file(task.folder / path) for inside, path in files.items()}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from math import isnan
 from pathlib import PurePosixPath
 from typing import Annotated, Any, Literal, Self
@@ -260,6 +261,9 @@ class Grade(GradedCommand):
     sandbox: SandboxSpec | None = None
     """Its fields override those of the task."""
     aggregate: Aggregation = "fraction"
+    then: Grade | None = None
+    """A command that is run on what the first one leaves behind, in a sandbox in which no code of the agent
+    has run. It is the place of what compares and computes; its `aggregate` is the first one's."""
 
     _experiments: tuple[GradedCommand, ...] = PrivateAttr(default=())
 
@@ -268,10 +272,18 @@ class Grade(GradedCommand):
         """Its own command, or those of the experiments that a task of the set functions has instead."""
         return self._experiments or (self,)
 
+    def steps(self) -> Iterator[tuple[tuple[str, ...], Grade]]:
+        """The grader and what comes `then`, each with its place in the first one."""
+        yield (), self
+        if self.then is not None:
+            yield from ((("then", *place), one) for place, one in self.then.steps())
+
     @model_validator(mode="after")
     def check_where(self) -> Self:
         if self.where == FRESH and self.collect is None:
             raise ValueError("needs `collect`: what comes out of the agent's sandbox")
         if self.where == SAME and (self.collect is not None or self.sandbox is not None):
             raise ValueError("takes neither `collect` nor `sandbox` where it is graded in the `same` sandbox")
+        if self.then is not None and SAME in (self.where, self.then.where):
+            raise ValueError("takes `then` only where both have a `fresh` sandbox")
         return self

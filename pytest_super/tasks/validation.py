@@ -156,8 +156,8 @@ def broken_grade(task: Task, folder: Path) -> Broken:
 
 def graders(task: Task) -> Iterator[tuple[tuple[str | int, ...], GradedCommand, list[str]]]:
     """Each command that grades, with its place, and what is collected for it."""
-    if task.grade is not None:
-        yield ("grade",), task.grade, task.grade.collect if isinstance(task.grade.collect, list) else []
+    for place, one in task.grade.steps() if task.grade else ():
+        yield ("grade", *place), one, one.collect if isinstance(one.collect, list) else []
     for index, experiment in enumerate(task.experiments):
         yield ("experiments", index), experiment, files_of(task.functions)
 

@@ -8,7 +8,7 @@ import httpx
 import pytest
 
 from pytest_super.model.gateway_process import Gateway
-from tests.integration.test_model_door import Door, door_of, gateway_for
+from tests.integration.test_model_door import Door, door_to, gateway_for
 from tests.openai_server import OpenAIServer, running_server
 
 ASK = "What is the accuracy of the model?"
@@ -50,24 +50,8 @@ def server(module_server: OpenAIServer) -> OpenAIServer:
     return module_server
 
 
-@pytest.fixture(params=["openai", "gemini"])
-def door(
-    request: pytest.FixtureRequest, gateways: dict[str, Gateway], server: OpenAIServer
-) -> Iterator[Door]:
-    with door_of(gateways[request.param], server) as door:
-        yield door
-
-
-@pytest.fixture
-def to_gemini(gateways: dict[str, Gateway], server: OpenAIServer) -> Iterator[Door]:
-    with door_of(gateways["gemini"], server) as door:
-        yield door
-
-
-@pytest.fixture
-def to_openai(gateways: dict[str, Gateway], server: OpenAIServer) -> Iterator[Door]:
-    with door_of(gateways["openai"], server) as door:
-        yield door
+door = door_to("openai", "gemini")
+to_gemini, to_openai = door_to("gemini"), door_to("openai")
 
 
 def ask(door: Door, method: str = "generateContent", **fields: Any) -> httpx.Response:

@@ -3,6 +3,7 @@
 import json
 import sys
 import tarfile
+from fnmatch import fnmatch
 from typing import Any
 
 import pytest
@@ -98,14 +99,9 @@ def project(pytester: pytest.Pytester) -> Folder:
 
 def write_tasks(project: Folder, *ids: str, **grade: Any) -> None:
     for id in ids:
-        task = {
-            "id": id,
-            "set": "expert",
-            "query": "Write `mean`.",
-            "repository": {"path": "project", "provide": True},
-            "grade": {name: value for name, value in {**GRADE, **grade}.items() if value is not None},
-        }
-        project.write(f"{id}.task.yaml", json.dumps(task))
+        given = {name: value for name, value in {**GRADE, **grade}.items() if value is not None}
+        task = {"set": "expert", "query": "Write `mean`.", "repository": {"path": "project", "provide": True}}
+        project.write(f"{id}.task.yaml", json.dumps({"id": id, **task, "grade": given}))
 
 
 def run(project: Folder, *ids: str, **grade: Any) -> dict[str, Any]:
@@ -142,6 +138,20 @@ def test_a_right_solution_passes_and_each_value_is_stored(project: Folder) -> No
     with tarfile.open(folder / "collected.tar") as archive:
         assert archive.getnames() == ["project/model.py"]
     assert "value = 2.0" in (folder / "grading.log").read_text()
+
+
+def test_what_comes_then_is_graded_where_no_code_of_the_agent_has_run(project: Folder) -> None:
+    project.write("hidden/labels.json", '{"mean": 1.5, "all": [1.0, 2.0]}')
+    then = {
+        "collect": ["out.json"],
+        "files": {"labels.json": "hidden/labels.json"},
+        "command": "! test -e left && cmp out.json labels.json",
+        "result": [{"name": "labels", "exit": 0}],
+    }
+    command = "python run.py; touch left; ! test -e labels.json"
+    rows = run(project, "right", "nothing", files={}, command=command, result=[{"exit": 0}], then=then)
+    assert scores(rows["right"]) == {"exit code": 1.0, "labels": 1.0}
+    assert scores(rows["nothing"]) == {"exit code": 1.0, "labels": 0.0}
 
 
 @pytest.mark.slow
@@ -270,14 +280,18 @@ def test_a_grader_runs_after_a_spent_limit_and_beside_a_running_cell(project: Fo
 def test_verify_tells_which_grader_passes_although_the_code_only_exits(project: Folder) -> None:
     write_tasks(project, "sound")
     write_tasks(project, "weak", command="python run.py || true", result=[{"exit": 0}])
+    write_tasks(project, "tests", command=TEST, result=[{"junit": "report.xml"}])
     for path in project.path.glob("*.task.yaml"):
         task = json.loads(path.read_text())
         cell = f"open('project/model.py', 'w').write({RIGHT!r})"
         path.write_text(json.dumps({**task, "solution": {"cells": [cell]}}))
     done = command(project, "verify", ".", "--epochs=1", "--sandbox=local")
     assert done.ret == 1
-    text = "weak    weak: its grader passes if each collected Python file only has `os._exit(0)`"
-    assert [line for line in done.outlines if line.startswith(("weak ", "fails "))] == [text]
+    shared, exits = (line for line in done.outlines if line.startswith(("weak ", "fails ")))
+    assert fnmatch(
+        shared, "weak    tests: *pytest/__main__.py runs the agent's code and judges it in one process,*"
+    )
+    assert exits == "weak    weak: its grader passes if each collected Python file only has `os._exit(0)`"
 
 
 def command(project: Folder, *arguments: str) -> pytest.RunResult:

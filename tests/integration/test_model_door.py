@@ -148,25 +148,21 @@ def door_of(gateway: Gateway, server: OpenAIServer, **limits: Any) -> Iterator[D
         yield Door(server, endpoint, model, budget, trial.url, trial.token, calls, clients)
 
 
-@pytest.fixture(params=["openai", "anthropic"])
-def door(
-    request: pytest.FixtureRequest, gateways: dict[str, Gateway], server: OpenAIServer
-) -> Iterator[Door]:
-    """A door to each provider: one protocol passes through, the other is converted."""
-    with door_of(gateways[request.param], server) as door:
-        yield door
+def door_to(*providers: str) -> Any:
+    """A fixture: one protocol passes through to a provider, the others are converted."""
+
+    @pytest.fixture(params=providers)
+    def door(
+        request: pytest.FixtureRequest, gateways: dict[str, Gateway], server: OpenAIServer
+    ) -> Iterator[Door]:
+        with door_of(gateways[request.param], server) as door:
+            yield door
+
+    return door
 
 
-@pytest.fixture
-def to_openai(gateways: dict[str, Gateway], server: OpenAIServer) -> Iterator[Door]:
-    with door_of(gateways["openai"], server) as door:
-        yield door
-
-
-@pytest.fixture
-def to_anthropic(gateways: dict[str, Gateway], server: OpenAIServer) -> Iterator[Door]:
-    with door_of(gateways["anthropic"], server) as door:
-        yield door
+door = door_to("openai", "anthropic")
+to_openai, to_anthropic = door_to("openai"), door_to("anthropic")
 
 
 # Answers, whichever the provider

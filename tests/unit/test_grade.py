@@ -55,6 +55,11 @@ def errors_of(folder: Path, **grade: Any) -> str:
             "`grade` takes neither `collect` nor `sandbox` where it is graded in the `same` sandbox",
         ),
         ({"files": {"a": "missing.py"}}, "there is no file "),
+        ({"then": {**GRADE, "files": {"a": "missing.py"}}}, "there is no file "),
+        (
+            {"then": {**GRADE, "where": "same", "collect": None}},
+            "`grade` takes `then` only where both have a",
+        ),
         ({"result": [{}]}, "`grade.result[0]` needs exactly one of exit, junit, json, regex, number"),
         ({"result": [{"exit": 0, "number": "n"}]}, "`grade.result[0]` needs exactly one of exit, junit"),
         ({"result": [{"exit": 0, "expected": 1}]}, "`grade.result[0]` with exit takes no expected"),

@@ -189,28 +189,28 @@ def test_no_module_imports_private_names_of_pytest() -> None:
 # none: the lines of code, without blanks, comments, docstrings and imports, and all lines.
 BUDGET = {
     ".": (985, 1625),
-    "agents": (1424, 2437),
-    "authoring": (4459, 7173),
-    "commands": (1043, 1710),
+    "agents": (1414, 2408),
+    "authoring": (4468, 7172),
+    "commands": (1035, 1688),
     "functions": (1243, 2017),
     "gate": (1459, 2569),
     "grading": (602, 1007),
-    "integrity": (303, 550),
-    "kernel": (5668, 9595),
-    "metrics": (1543, 2753),
-    "model": (3827, 6312),
+    "integrity": (301, 545),
+    "kernel": (5661, 9577),
+    "metrics": (1534, 2731),
+    "model": (3824, 6304),
     "platform": (310, 535),
-    "programs": (1169, 1863),
-    "report": (2559, 4171),
-    "session": (2696, 4743),
+    "programs": (1166, 1855),
+    "report": (2558, 4169),
+    "session": (2706, 4752),
     "snapshots": (269, 507),
-    "sources": (502, 849),
+    "sources": (500, 843),
     "store": (1008, 1816),
-    "tasks": (1545, 2524),
-    "trial": (1202, 2015),
+    "tasks": (1551, 2534),
+    "trial": (1200, 2010),
 }
 # What the table may add up to, the lines of tests, and the words of README.md and docs.
-MOST = {"code": 33_816, "lines": 56_771, "tests": 45_711, "words": 38_689}
+MOST = {"code": 33_794, "lines": 56_664, "tests": 45_710, "words": 38_682}
 
 
 def code_lines(text: str, nodes: list[ast.AST]) -> int:

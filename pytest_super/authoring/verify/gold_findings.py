@@ -5,19 +5,23 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from pathlib import PurePosixPath
+from typing import Any
 
 from pytest_super.authoring.verify.finding import Finding, finding
+from pytest_super.authoring.verify.gold_run import GoldTrial
 from pytest_super.metrics.accuracy import ACCURACY, answer_in, is_right, judged
 from pytest_super.metrics.leaves import MISSING, Place, is_number, leaves, shown, value_at
 from pytest_super.metrics.registry import installed_metrics
 from pytest_super.report.failure_line import failure_line_with_error, wrong_lines
+from pytest_super.tasks.grade import EVERYTHING, Check, Grade
+from pytest_super.tasks.task import Task
 from pytest_super.words import counted, printable_line
 
-if TYPE_CHECKING:
-    from pytest_super.authoring.verify.gold_run import GoldTrial
-    from pytest_super.tasks.task import Task
-
+JUDGES = (
+    "{program} runs the agent's code and judges it in one process, where that code can change what judges: "
+    "let it write values that `expected` states, or compute them in `then`"
+)
 # Threads that add up floats in any order make relative differences up to NOISE. Around zero a relative
 # difference means nothing.
 NOISE, NOISE_AT_ZERO = 1e-12, 1e-15
@@ -50,11 +54,26 @@ def failures(task: Task, trials: Sequence[GoldTrial]) -> Iterator[Finding]:
 
 
 def weak_graders(task: Task, trials: Sequence[GoldTrial]) -> Iterator[Finding]:
-    """A finding if the task's grader passes although the collected code has done nothing."""
+    """What the task's grader can be passed by, without the work."""
     if any(trial.exits_pass for trial in trials):
         yield finding(
             "weak", task.id, "its grader passes if each collected Python file only has `os._exit(0)`"
         )
+    elif task.grade and not task.grade.then and not any(map(is_compared, task.grade.checks)):
+        programs = {trial.program for trial in trials if trial.program}
+        for program in sorted(one for one in programs if not is_collected(task.grade, one)):
+            yield finding("weak", task.id, JUDGES.format(program=program))
+
+
+def is_compared(check: Check) -> bool:
+    """Whether the host compares what the command yields, not only what the command says of itself."""
+    says_more = check.has_expected and not all(isinstance(one, bool) for _, one in leaves(check.expected))
+    return check.has_value and (says_more or check.interval is not None)
+
+
+def is_collected(grade: Grade, program: str) -> bool:
+    paths = [grade.collect] if isinstance(grade.collect, str) else grade.collect or []
+    return any(path == EVERYTHING or PurePosixPath(program).is_relative_to(path) for path in paths)
 
 
 def wrong_values(task: Task, trial: GoldTrial) -> Iterator[str]:

@@ -3,6 +3,7 @@
 import json
 import tarfile
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import fmean
@@ -11,8 +12,9 @@ from typing import Any
 from pytest_super.agents.gold import GOLD
 from pytest_super.authoring.tries import DONE, await_pytest
 from pytest_super.errors import SuperError
-from pytest_super.grading.collected import add_file, contents, read_collected
-from pytest_super.session.trial.grading import COLLECTED, grade_collected
+from pytest_super.grading.collected import add_file, contents, inside, placed, read_collected
+from pytest_super.kernel.cell import SandboxLostError
+from pytest_super.session.trial.grading import COLLECTED, graded_apart, grader_of, second_kernel
 from pytest_super.session.trial.item import TaskItem
 from pytest_super.store.atomic_write import write_atomically
 from pytest_super.store.json_lines import disk_errors
@@ -23,9 +25,12 @@ from pytest_super.store.trajectory import Step, read_trajectory
 from pytest_super.tasks.grade import FRESH
 
 PLUGIN = "pytest_super.authoring.verify.gold_run"
-EXIT = b"import os; os._exit(0)\n"
+MARK = ".graded-by"
+# Names the program that runs it, and ends it.
+EXIT = f"import os, sys; os.write(os.open({MARK!r}, 65), os.fsencode(sys.argv[0])); os._exit(0)\n".encode()
+MOST_NAME = 4096
 CHECK_FILE = "exit_check.json"
-"""In the trial's folder: `graded`, the mean score of the grader's values."""
+"""In the trial's folder: `graded`, the mean score of the grader's values, and that `program`."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -39,6 +44,8 @@ class GoldTrial:
     """None if nothing was submitted; since None can be submitted, see `result.submitted`."""
     exits_pass: bool = False
     """Whether its grader also passes if the collected files only end the program."""
+    program: str = ""
+    """The program in whose process its grader runs them."""
 
 
 def run_gold(paths: Sequence[Path], options: Sequence[str], directory: Path) -> Path:
@@ -78,7 +85,7 @@ def read_trial(run: Path, result: TrialResult) -> GoldTrial:
         result=result,
         prefix=[step for step in steps if step.origin == "pre_execute"],
         submission=submission_of(given[-1].action.content) if given else None,
-        exits_pass=exits_pass(run / result.folder),
+        **exit_check(run / result.folder),
     )
 
 
@@ -95,15 +102,21 @@ def pytest_super_trial_finished(item: TaskItem, result: TrialResult) -> None:
                 data = EXIT if entry.name.endswith(".py") else contents(old, entry)
                 add_file(new, entry.name, data, entry.mode & 0o100 > 0)
         collected = read_collected(exiting)
-    values = grade_collected(item, grade, collected, folder / "exiting.log")
+    log, program = folder / "exiting.log", b""
+    with second_kernel(item, item.task, grade) as kernel:
+        values = grader_of(item, item.task, grade, log).grade(kernel, collected)
+        with suppress(OSError, SandboxLostError):
+            program = kernel.files.read(inside(kernel, placed(MARK, item.provided or "")), MOST_NAME)
+        values += graded_apart(item, grade, kernel, log)
+    found = {"graded": fmean(value.score for value in values), "program": program.decode(errors="replace")}
     with disk_errors(folder):
-        write_atomically(folder / CHECK_FILE, json.dumps({"graded": fmean(value.score for value in values)}))
+        write_atomically(folder / CHECK_FILE, json.dumps(found))
 
 
-def exits_pass(folder: Path) -> bool:
-    """Whether the grader of a trial passed with such files. `folder` is the trial's."""
+def exit_check(folder: Path) -> dict[str, Any]:
+    """How the grader of a trial took such files, as fields. `folder` is the trial's."""
     try:
-        graded: float = json.loads((folder / CHECK_FILE).read_text())["graded"]
+        found = json.loads((folder / CHECK_FILE).read_text())
     except FileNotFoundError:
-        return False
-    return graded == 1.0
+        return {}
+    return {"exits_pass": found["graded"] == 1.0, "program": found["program"]}

@@ -76,6 +76,7 @@ def grade_trial(item: TaskItem, task: Task, grade: Grade, kernel: Kernel) -> Tri
                 originals = masked.originals() if masked else originals_in(second, collected, before)
                 result.code = None if originals is None else changed_code(graded.archive, originals)
                 result.values = grader.grade(second, graded)
+                result.values += graded_apart(item, grade, second, folder.path / LOG)
             if result.splice is not None and not result.splice.is_alike:
                 result.whole_file = grade_collected(item, grade, collected, folder.path / WHOLE_FILE_LOG)
     result.seconds = round(monotonic() - began, 3)
@@ -85,7 +86,20 @@ def grade_trial(item: TaskItem, task: Task, grade: Grade, kernel: Kernel) -> Tri
 def grade_collected(item: TaskItem, grade: Grade, collected: Collected, log: Path) -> list[GradedValue]:
     """Grade other files as if they had been collected. Raises InfrastructureError."""
     with second_kernel(item, item.task, grade) as kernel:
-        return grader_of(item, item.task, grade, log).grade(kernel, collected)
+        values = grader_of(item, item.task, grade, log).grade(kernel, collected)
+        return values + graded_apart(item, grade, kernel, log)
+
+
+def graded_apart(item: TaskItem, grade: Grade, kernel: Kernel, log: Path) -> list[GradedValue]:
+    """The values that the grader's `then` yields for what is in `kernel`. Raises InfrastructureError."""
+    if grade.then is None:
+        return []
+    own = log.with_suffix(".then.log")
+    try:
+        collected = collect(kernel, paths_of(grade.then, item.provided or ""), own.with_suffix(".tar"))
+    except CollectionError as error:
+        return grader_of(item, item.task, grade.then, own).failed(str(error))
+    return grade_collected(item, grade.then, collected, own)
 
 
 def grader_of(item: TaskItem, task: Task, grade: Grade, log: Path) -> Grader:

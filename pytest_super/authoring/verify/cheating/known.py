@@ -8,7 +8,7 @@ import shlex
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import PurePosixPath
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pytest_super.agents.gold_functions import writing
 from pytest_super.errors import SuperError
@@ -22,9 +22,7 @@ from pytest_super.store.step_values import error_of
 from pytest_super.tasks.grade import EVERYTHING, Check, GradedCommand
 from pytest_super.tasks.paper_item import PaperItem
 from pytest_super.tasks.task import Task
-
-if TYPE_CHECKING:
-    from pytest_super.trial.trial import Trial
+from pytest_super.trial.trial import Trial
 
 SCRIPT = re.compile(r"[\w./-]+\.py\b")
 
@@ -84,7 +82,8 @@ class Known:
 
     def checks(self) -> Iterator[Check]:
         assert self.task.grade is not None
-        commands: Sequence[GradedCommand] = self.task.experiments or [self.task.grade]
+        own = [one for _, one in self.task.grade.steps()]
+        commands: Sequence[GradedCommand] = self.task.experiments or own
         return (check for command in commands for check in command.checks)
 
 
