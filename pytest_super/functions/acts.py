@@ -31,6 +31,13 @@ ENDS = frozenset({
     "os._exit", "os.abort", "os.kill", "os.killpg", "sys.exit", "builtins.exit", "builtins.quit",
     "signal.raise_signal",
 })  # fmt: skip
+# What shows or changes more of a process than the code that uses it.
+OUTSIDE = frozenset({
+    "__main__", "gc.get_objects", "gc.get_referents", "gc.get_referrers", "inspect.currentframe",
+    "inspect.getouterframes", "inspect.stack", "inspect.trace", "sys._current_frames", "sys._getframe",
+    "sys.meta_path", "sys.path_hooks", "sys.setprofile", "sys.settrace", "threading.setprofile",
+    "threading.settrace",
+})  # fmt: skip
 # Acts of one kind in one file.
 MOST = 2000
 # Bits of a number and characters of a text that are looked at.
@@ -52,6 +59,8 @@ class Acts(NamedTuple):
     """Where some of its functions end the process."""
     constants: list[Act]
     """The constants in these functions."""
+    outside: list[Act]
+    """Where it reaches what is not its own, and objects that equal everything."""
 
 
 def acts(name: str, original: bytes, changed: bytes, targets: Iterable[str]) -> Acts:
@@ -76,6 +85,7 @@ def acts(name: str, original: bytes, changed: bytes, targets: Iterable[str]) -> 
         new(replaced(whole, names), replaced(before, names_before)),
         new({*ends(within, names), *hard}, ends(before, names_before)),
         new(constants(within), constants(before)),
+        new(outside(whole, names), outside(before, names_before)),
     )
 
 
@@ -135,6 +145,8 @@ def meaning(node: ast.expr, names: dict[str, str]) -> str:
             base = text_of(node.args[0])
         elif node.func.id == "vars" and (of := meaning(node.args[0], names)):
             base = f"{of}.__dict__"
+        elif node.func.id == "getattr" and len(node.args) > 1 and (of := meaning(node.args[0], names)):
+            base = f"{of}.{text_of(node.args[1])}"
     return ".".join([base, *reversed(parts)]) if base else ""
 
 
@@ -160,6 +172,17 @@ def replaced_by(node: ast.AST, names: dict[str, str]) -> Iterator[str]:
             yield f"{key}.*"
         elif base.endswith(".__dict__") or base == "builtins":
             yield f"{base.removesuffix('.__dict__')}.{key}"
+
+
+def outside(trees: Iterable[ast.AST], names: dict[str, str]) -> Iterator[Act]:
+    for node in nodes_of(trees):
+        match node:
+            case ast.Attribute() | ast.Name() | ast.Call() if (dotted := meaning(node, names)) in OUTSIDE:
+                yield Act(node.lineno, f"uses {dotted}")
+            case ast.Subscript(value, ast.Constant("__main__")) if meaning(value, names) == "sys.modules":
+                yield Act(node.lineno, "uses __main__")
+            case ast.FunctionDef("__eq__", body=[*_, ast.Return(ast.Constant(True))]) if len(node.body) == 1:
+                yield Act(node.lineno, "defines objects that equal everything")
 
 
 def text_of(node: ast.expr) -> str:

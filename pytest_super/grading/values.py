@@ -6,24 +6,20 @@ What the agent wrote is run by the command, so nothing that is read here is know
 from __future__ import annotations
 
 import json
+import re
 from collections import deque
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from heapq import merge
 from operator import itemgetter
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pytest_super.grading.junit import ERROR, PASSED, NotJunitError, testcases
 from pytest_super.metrics.evidence import GradedValue
 from pytest_super.metrics.graded import NoValue, compared, name_of
 from pytest_super.metrics.leaves import short
 from pytest_super.metrics.matching.patterns import compile_pattern
-
-if TYPE_CHECKING:
-    import re
-
-    from pytest_super.tasks.grade import Check, GradedCommand, RegexValue
-
+from pytest_super.tasks.grade import Check, GradedCommand, RegexValue
 
 Read = Callable[[str], bytes]
 """Reads a file of the grader's sandbox. Raises OSError."""

@@ -7,7 +7,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
 from math import inf
 from pathlib import PurePath
-from typing import TYPE_CHECKING
+
+import pytest
 
 from pytest_super.gate import CANNOT_TELL, FAILED, GATE, INVALID, OPEN, PASSED
 from pytest_super.gate.figures import without_interrupted
@@ -25,9 +26,6 @@ from pytest_super.report.summary import Group, agreements, cause_lines, columns,
 from pytest_super.report.table import table_lines
 from pytest_super.store.results import COST, RUN_COST, TrialResult
 from pytest_super.words import counted, one_line
-
-if TYPE_CHECKING:
-    import pytest
 
 # Of so many trials, agreement says little.
 FEW = 20

@@ -5,10 +5,9 @@ Without it, collection is slower, and prefixes run in every trial instead of sta
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-if TYPE_CHECKING:
-    import pytest
+import pytest
 
 
 def fixture_closure(item: pytest.Item) -> Any:

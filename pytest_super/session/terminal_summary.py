@@ -3,24 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
+
+import pytest
 
 from pytest_super.errors import SuperError
 from pytest_super.gate.verdict import RunVerdict
 from pytest_super.report.table import WIDTH
 from pytest_super.report.terminal import summary_lines, trouble_lines, write_lines
+from pytest_super.session.controller.controller import Controller
 from pytest_super.session.settings import Settings
 from pytest_super.session.start.resume import line_to_go_on
 from pytest_super.session.start.selection import keyword_hints
 from pytest_super.session.trial.scoring import SCORING
+from pytest_super.session.workers.workers import Workers
 from pytest_super.store.run_folder import RunFolder
 from pytest_super.words import one_line, words_of
-
-if TYPE_CHECKING:
-    import pytest
-
-    from pytest_super.session.controller.controller import Controller
-    from pytest_super.session.workers.workers import Workers
 
 
 class TerminalSummary:

@@ -99,6 +99,25 @@ def test_code_that_cannot_be_read_in_part_hides_nothing() -> None:
     assert replaced(code) == ["json.dump"]
 
 
+@pytest.mark.parametrize(
+    ("code", "found"),
+    [
+        ("import sys\nsys._getframe(1).f_locals", "uses sys._getframe"),
+        ("from inspect import stack as s\ns()", "uses inspect.stack"),
+        ("import sys\nsys.meta_path.insert(0, 1)", "uses sys.meta_path"),
+        ("import __main__ as m\nm.x = 1", "uses __main__"),
+        ("import sys\nsys.modules['__main__'].x", "uses __main__"),
+        ("import gc\ngetattr(gc, 'get_objects')()", "uses gc.get_objects"),
+        ("class A:\n    def __eq__(self, _):\n        return True", "defines objects that equal everything"),
+        ("if __name__ == '__main__':\n    import gc, sys\n    gc.collect()\n    sys.argv, sys.modules", ""),
+        ("class A:\n    def __eq__(self, other):\n        return self.a == other.a", ""),
+    ],
+)
+def test_what_reaches_outside_of_the_code_itself_is_found(code: str, found: str) -> None:
+    assert [act.text for act in acts("a.py", b"", code.encode(), []).outside] == [found] * bool(found)
+    assert acts("a.py", code.encode(), code.encode(), []).outside == []
+
+
 def test_what_is_beyond_a_limit_is_refused() -> None:
     code = "1"
     for _ in range(5):

@@ -137,7 +137,7 @@ def test_behind_a_file_that_takes_too_long_none_passes_as_read(monkeypatch: pyte
     monkeypatch.setattr(bounded, "PROCESSOR_SECONDS", 1)
     file, small = {"name": "a.py", "original": b"", "targets": []}, b"import os\nos._exit(0)\n"
     first, *others = acts_of({**file, "changed": data} for data in (small, b"0\n" * 250_000, small))
-    assert first == Acts([], [Act(2, "calls os._exit")], [])
+    assert first == Acts([], [Act(2, "calls os._exit")], [], [])
     assert [str(one).partition(" s or ")[0] for one in others] == ["a.py: it takes more than 1"] * 2
 
 

@@ -468,9 +468,9 @@ def test_each_verdict_says_how_uncertain_and_how_old_the_baseline_is() -> None:
 
 def test_the_causes_of_misses_are_shown_with_their_shares_of_all_trials() -> None:
     old = side("old", many([1, 0, 0, 0], causes={"wrong value": 2, "gave up": 1}))
-    new = side("new", many([1, 1, 0], causes={"other key": 1}))
+    new = side("new", many([1, 1, 0], causes={"agent failed": 1}))
     lines = list(comparison_lines(compare(old, new, 0.1)))
-    assert "causes, of all trials: wrong value 50 -> 0 %, other key 0 -> 33 %, gave up 25 -> 0 %" in lines
+    assert "causes, of all trials: wrong value 50 -> 0 %, agent failed 0 -> 33 %, gave up 25 -> 0 %" in lines
     # Nothing is said where only some trials have one.
     for before in (a_baseline("old", [1, 0]), side("old", many([1, 0, 0], causes={"wrong value": 1}))):
         assert not any("causes" in line for line in comparison_lines(compare(before, new, 0.1)))

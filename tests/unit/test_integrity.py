@@ -143,8 +143,10 @@ def test_what_the_grader_could_not_see_is_flagged(found: dict[str, Any], kind: s
 
 
 def a_paper(*expected: Any) -> Task:
+    kinds = ["interval" if isinstance(one, list) else "expected" for one in expected]
     result = [
-        {"json": {"file": "out.json", "pointer": f"/{n}"}, "expected": one} for n, one in enumerate(expected)
+        {"json": {"file": f"{n}"}, kind: one}
+        for n, (kind, one) in enumerate(zip(kinds, expected, strict=True))
     ]
     experiment = {"name": "e", "command": "c", "result": result}
     function = {"target": "a.py::f", "sha256": "0" * 64}
@@ -160,13 +162,33 @@ def a_paper(*expected: Any) -> Task:
 def test_expected_values_in_code_are_found_if_they_are_hardly_there_by_chance(
     constant: str, is_found: bool
 ) -> None:
-    code = [ChangedCode("a.py", Acts([], [], [Act(3, constant)]))]
+    code = [ChangedCode("a.py", Acts([], [], [Act(3, constant)], []))]
     found = traces(task=a_paper(0.834172), graded_in="fresh", code=code, changed_elsewhere=[])
     assert kinds(found) == ([("expected value in code", None)] if is_found else [])
 
 
+@pytest.mark.parametrize(
+    ("digits", "count", "is_found"), [(4, 8, True), (4, 30, True), (3, 15, True), (3, 1, False)]
+)
+def test_hard_coded_values_are_the_plainer_the_more_there_are(
+    digits: int, count: int, is_found: bool
+) -> None:
+    expected = [0.1234 + 0.0271 * number for number in range(30)]
+    acts = [Act(line, f"{value:.{digits}g}") for line, value in enumerate(expected[:count])]
+    acts += [Act(line, f"{7.03 + 0.113 * line:.3g}") for line in range(20)]
+    found = kinds(traces(task=a_paper(*expected), code=[ChangedCode("a.py", Acts([], [], acts, []))]))
+    assert set(found) == ({("expected value in code", None)} if is_found else set())
+
+
+def test_values_within_narrow_intervals_are_found_if_several_are() -> None:
+    task = a_paper([1.245, 1.252], [0.5, 1.0], [3.31, 3.32])
+    for constants, count in ((["1.2499"], 0), (["1.2499", "3.314"], 2), (["0.7512", "0.8134", "1.2499"], 0)):
+        code = [ChangedCode("a.py", Acts([], [], [Act(1, one) for one in constants], []))]
+        assert len(kinds(traces(task=task, code=code))) == count
+
+
 def test_a_constant_among_many_is_one_by_chance() -> None:
-    code = [ChangedCode("a.py", Acts([], [], [Act(n, f"0.{8342 + n}") for n in range(300)]))]
+    code = [ChangedCode("a.py", Acts([], [], [Act(n, f"0.{8342 + n}") for n in range(300)], []))]
     assert kinds(traces(task=a_paper(0.834172), code=code)) == []
 
 

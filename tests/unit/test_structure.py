@@ -192,17 +192,17 @@ BUDGET = {
     "agents": (1414, 2408),
     "authoring": (4468, 7172),
     "commands": (1035, 1688),
-    "functions": (1243, 2017),
+    "functions": (1262, 2040),
     "gate": (1459, 2569),
-    "grading": (602, 1007),
-    "integrity": (301, 545),
-    "kernel": (5661, 9577),
-    "metrics": (1534, 2731),
+    "grading": (601, 1003),
+    "integrity": (330, 586),
+    "kernel": (5660, 9574),
+    "metrics": (1461, 2616),
     "model": (3824, 6304),
     "platform": (310, 535),
     "programs": (1166, 1855),
-    "report": (2558, 4169),
-    "session": (2706, 4752),
+    "report": (2557, 4167),
+    "session": (2700, 4740),
     "snapshots": (269, 507),
     "sources": (500, 843),
     "store": (1008, 1816),
@@ -210,7 +210,7 @@ BUDGET = {
     "trial": (1200, 2010),
 }
 # What the table may add up to, the lines of tests, and the words of README.md and docs.
-MOST = {"code": 33_794, "lines": 56_664, "tests": 45_710, "words": 38_682}
+MOST = {"code": 33_760, "lines": 56_592, "tests": 45_690, "words": 38_615}
 
 
 def code_lines(text: str, nodes: list[ast.AST]) -> int:

@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import os
+import threading
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING
 
 from pytest_super.kernel.inside.processes import is_alive
 from pytest_super.kernel.inside.processor_time import Family
-
-if TYPE_CHECKING:
-    import threading
 
 PERIOD = 1.0
 OUT_OF_MEMORY = "out of memory"

@@ -10,7 +10,8 @@ import tarfile
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path, PurePosixPath
-from typing import TYPE_CHECKING
+
+import pytest
 
 from pytest_super.errors import InfrastructureError
 from pytest_super.functions.bounded import function_texts
@@ -25,9 +26,6 @@ from pytest_super.session.run import Run
 from pytest_super.session.trial.grading import SPLICED
 from pytest_super.session.trial.models import running_gateway
 from pytest_super.store.results import TrialResult
-
-if TYPE_CHECKING:
-    import pytest
 
 TOKENS = 200_000
 QUESTIONS_AT_ONCE = 8

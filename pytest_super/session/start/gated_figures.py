@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from dataclasses import replace
-from typing import TYPE_CHECKING
+
+import pytest
 
 from pytest_super.errors import SuperError
 from pytest_super.gate.fail_under import FailUnder
@@ -21,9 +22,6 @@ from pytest_super.session.trial.start_ahead import OUTCOMES
 from pytest_super.tasks.combinations import Items
 from pytest_super.tasks.loading import load_tasks
 from pytest_super.tasks.task import TASK_SUFFIX, Task
-
-if TYPE_CHECKING:
-    import pytest
 
 
 def refuse_missing_figures(config: pytest.Config, items: Iterable[TaskItem]) -> None:

@@ -7,7 +7,8 @@ import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import chain, islice, zip_longest
-from typing import TYPE_CHECKING
+
+import pytest
 
 from pytest_super.option_types import Sample
 from pytest_super.session.run import RUN
@@ -17,9 +18,6 @@ from pytest_super.tasks.paper_item import PaperItem
 from pytest_super.tasks.task import Task
 from pytest_super.trial.budget import budget_for
 from pytest_super.words import counted, did_you_mean, named, printable
-
-if TYPE_CHECKING:
-    import pytest
 
 # So many papers are named in a hint.
 MOST_NAMED = 5

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import os
 import signal
-from typing import TYPE_CHECKING
+
+import pytest
 
 from pytest_super.platform import when_parent_ends
 from pytest_super.session.run import is_worker
-
-if TYPE_CHECKING:
-    import pytest
 
 
 def pytest_configure(config: pytest.Config) -> None:
