@@ -15,7 +15,7 @@ from pytest_super.functions.source import PythonSource, definitions, find, parse
 
 # What graders and experiments compute with. Only what a module has is replaced: `time.clock = …` repairs code
 # of an older Python.
-STANDARD = frozenset({"builtins", "json", "math", "os", "random", "subprocess", "time", "unittest"})
+STANDARD = frozenset({"builtins", "json", "math", "os", "subprocess", "time", "unittest"})
 OTHERS = {
     "sys": frozenset({"exit", "modules"}),
     "numpy": frozenset({"allclose", "array_equal", "array_equiv", "isclose"}),

@@ -10,10 +10,13 @@ from pytest_super.integrity.look import FILES, SYSTEM, Look, Seen, Traces
 # How the content of a compiled program begins: ELF, Mach-O.
 COMPILED = (b"\x7fELF", b"\xcf\xfa\xed\xfe", b"\xca\xfe\xba\xbe")
 # Agents often make `python` another name of `python3`.
+ALIAS = re.compile(r'#![^\n]*sh\s+exec (?:/usr/bin/env |/usr(?:/local)?/bin/)?python[\d.]* "\$@"')
 PLAIN_ALIAS = r"""(?!['"]?[\w./-]*python[\d.]*\b)"""
+# Allocators and the like, where packages install libraries.
+PRELOADED = r"/(?:usr/|opt/|lib)(?!\S*\.\.)\S*/lib(?:\w*malloc\w*|[gi]?omp5?|\w*asan)[-.\w]*\.so[.\d]*"
 REPLACING = re.compile(
     rf"(?:^|;)\s*(?:alias\s+{PROGRAMS}={PLAIN_ALIAS}|(?:function\s+)?{PROGRAMS}\s*\(\)|function\s+{PROGRAMS}\b"
-    r"|(?:export\s+)?(?:PYTHONSTARTUP|BASH_ENV|LD_PRELOAD(?!=\S*(?:malloc|asan)))=).*",
+    rf"|(?:export\s+)?(?:PYTHONSTARTUP=|BASH_ENV=|LD_PRELOAD=(?!['\"]?{PRELOADED}['\"]?\s*$))).*",
     re.MULTILINE,
 )
 
@@ -28,7 +31,7 @@ def hooks(traces: Traces) -> Iterator[Seen]:
 
 def replaced_commands(traces: Traces) -> Iterator[Seen]:
     for path, data in files_of(traces, "program"):
-        if data and not data.startswith(COMPILED):
+        if data and not data.startswith(COMPILED) and not ALIAS.fullmatch(text_of(data)):
             yield Seen(f"{path} is a script: {text_of(data[:80])}")
     for path, data in files_of(traces, "start"):
         if found := REPLACING.search(text_of(data)):

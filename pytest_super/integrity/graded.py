@@ -10,11 +10,7 @@ from pytest_super.tasks.grade import SAME
 from pytest_super.words import named
 
 MOST_FILES = 5
-
-
-def shared_sandbox(traces: Traces) -> Iterator[Seen]:
-    if traces.graded_in == SAME:
-        yield Seen("graded in the agent's own sandbox, which can deceive the grader")
+SHARED = "graded in the agent's own sandbox, which can deceive the grader"
 
 
 def whole_files(traces: Traces) -> Iterator[Seen]:
@@ -33,14 +29,13 @@ def value_of(metric: Metric, traces: Traces) -> float | None:
     return metric.compute(traces.task, traces.evidence) if metric.applies(traces.task) else None
 
 
-def left_behind(traces: Traces) -> Iterator[Seen]:
-    if traces.changed_elsewhere:
-        yield Seen(named(traces.changed_elsewhere, MOST_FILES))
-
-
 BY_GRADER = (
-    Look(kind="shared sandbox", find=shared_sandbox),
+    Look(kind="shared sandbox", find=lambda traces: [Seen(SHARED)] if traces.graded_in == SAME else []),
     Look(kind="whole files differ", find=whole_files),
     Look(kind="report better than code", find=better_report),
-    Look(kind="changed but not collected", find=left_behind, needs=LEFT),
+    Look(
+        kind="changed but not collected",
+        find=lambda traces: [Seen(named(left, MOST_FILES))] if (left := traces.changed_elsewhere) else [],
+        needs=LEFT,
+    ),
 )

@@ -13,7 +13,7 @@ import pytest
 from pytest_super.agents.registry import AgentSettings, installed_agent
 from pytest_super.errors import SuperError
 from pytest_super.kernel.providers.host_environment import trusted_certificates
-from pytest_super.kernel.sandbox import ProgramInImage, SandboxSettings
+from pytest_super.kernel.sandbox import SandboxSettings
 from pytest_super.model.settings import SCRIPTED
 from pytest_super.option_types import Epochs, Sample
 from pytest_super.option_values import resolved, value_of
@@ -172,16 +172,11 @@ def refuse_unwritable_page(page: Path) -> None:
         raise pytest.UsageError(f"--super-html: {page} cannot be written: no permission to write in {folder}")
 
 
-def program_of(agent: str) -> ProgramInImage | None:
-    """The program that the agent needs in its sandbox's image, if any. Raises SuperError."""
-    installed = installed_agent(agent)
-    return None if installed is None else installed.program(is_exact="==" in agent)
-
-
 def sandbox_settings(config: pytest.Config, values: dict[str, Any]) -> SandboxSettings:
+    installed = installed_agent(values["agent"])
     return SandboxSettings(
         image=image_named(config, values["image"]),
-        program=program_of(values["agent"]),
+        program=installed.program(is_exact="==" in values["agent"]) if installed else None,
         # By default the certificates that this machine trusts, as in local sandboxes.
         ca_bundle=values["ca_bundle"] or trusted_certificates(os.environ),
         pip_config=values["pip_config"],

@@ -70,6 +70,9 @@ class Agent:
             "exits": "open('project/model.py', 'w').write('import os; os._exit(3)')",
             "hangs": "open('project/model.py', 'w').write('import time; time.sleep(600)')",
             "link": "import os; os.remove('project/model.py'); os.symlink('/etc/passwd', 'project/model.py')",
+            "compiles": "import sys, py_compile as p; open('mine.py', 'w').write('def mean(_): return 2.0'); "
+                "p.compile('mine.py', f'project/__pycache__/model.{{sys.implementation.cache_tag}}.pyc', "
+                "invalidation_mode=p.PycInvalidationMode.UNCHECKED_HASH)",
             "removes": "import os; os.remove('project/model.py')",
             "huge": "open('project/model.py', 'w').truncate(2**40)",
             "folder": "import os; os.makedirs('project/model.py/a/b'); open('project/model.py/a/b/c', 'w')",
@@ -152,6 +155,14 @@ def test_what_comes_then_is_graded_where_no_code_of_the_agent_has_run(project: F
     rows = run(project, "right", "nothing", files={}, command=command, result=[{"exit": 0}], then=then)
     assert scores(rows["right"]) == {"exit code": 1.0, "labels": 1.0}
     assert scores(rows["nothing"]) == {"exit code": 1.0, "labels": 0.0}
+
+
+def test_byte_code_is_not_collected_in_place_of_the_text_that_is_read(project: Folder) -> None:
+    given = {"collect": "all", "command": "python run.py", "files": {}, "result": GRADE["result"][-1:]}
+    row = run(project, "compiles", **given)["compiles"]
+    assert scores(row)["value"] == 0.0
+    with tarfile.open(project.latest / row["folder"] / "collected.tar") as archive:
+        assert [name for name in archive.getnames() if name.endswith(".pyc")] == []
 
 
 @pytest.mark.slow

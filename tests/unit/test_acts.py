@@ -37,6 +37,7 @@ def test_what_replaces_a_part_of_a_module_that_graders_use_is_found(code: str, n
     "code",
     [
         "import time\ntime.clock = time.perf_counter",
+        "import random\nrandom.shuffle = lambda x, random=None: shuffle(x)",
         "import sys\nsys.stdout = open('log', 'w')\nsys.modules['six'] = 1",
         "import os\nos.environ['A'] = '1'\nos.environ.x = 1",
         "import json\njson.JSONEncoder.default = str",

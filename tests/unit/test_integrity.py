@@ -118,7 +118,11 @@ else:
         ("/root/data/date", "#!/bin/sh", None),
         ("/root/.bashrc", "alias python='/tmp/fake.sh'", "replaced command"),
         ("/root/.bashrc", "alias python='/usr/bin/python3'", None),
-        ("/root/.profile", "export LD_PRELOAD=/tmp/a.so", "replaced command"),
+        ("/usr/local/bin/python", '#!/bin/sh\nexec python3 "$@"\n', None),
+        ("/usr/local/bin/python", '#!/bin/sh\nsleep 9\nexec python3 "$@"\n', "replaced command"),
+        ("/root/.profile", "export LD_PRELOAD=/tmp/malloc/liba.so", "replaced command"),
+        ("/root/.profile", "export LD_PRELOAD=/usr/lib/x86_64-linux-gnu/libgomp.so.1", None),
+        ("/root/.profile", "export LD_PRELOAD=/usr/lib/libgomp.so.1:/tmp/a.so", "replaced command"),
         ("/usr/lib/python3.11/json/decoder.py", "1", "changed library"),
     ],
 )

@@ -194,15 +194,15 @@ BUDGET = {
     "commands": (1035, 1688),
     "functions": (1262, 2040),
     "gate": (1459, 2569),
-    "grading": (601, 1003),
-    "integrity": (330, 586),
+    "grading": (603, 1006),
+    "integrity": (331, 584),
     "kernel": (5660, 9574),
     "metrics": (1461, 2616),
     "model": (3824, 6304),
     "platform": (310, 535),
     "programs": (1166, 1855),
     "report": (2557, 4167),
-    "session": (2700, 4740),
+    "session": (2696, 4731),
     "snapshots": (269, 507),
     "sources": (500, 843),
     "store": (1008, 1816),
@@ -210,7 +210,7 @@ BUDGET = {
     "trial": (1200, 2010),
 }
 # What the table may add up to, the lines of tests, and the words of README.md and docs.
-MOST = {"code": 33_760, "lines": 56_592, "tests": 45_690, "words": 38_615}
+MOST = {"code": 33_759, "lines": 56_584, "tests": 45_690, "words": 38_615}
 
 
 def code_lines(text: str, nodes: list[ast.AST]) -> int:

@@ -9,7 +9,7 @@ import re
 import tarfile
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 
 import pytest
 
@@ -87,13 +87,9 @@ def functions_in(trial: TrialResult, archive: Path) -> Iterator[str]:
     """Raises OSError, tarfile.TarError, SourceError and InfrastructureError."""
     assert trial.masked is not None
     with tarfile.open(archive) as tar:
-        files = {in_repository(entry.name): contents(tar, entry) for entry in tar}
+        # Without the folder of the repository.
+        files = {entry.name.partition("/")[2]: contents(tar, entry) for entry in tar}
     for path, names in by_file(trial.masked["targets"]).items():
         if path not in files:
             raise SourceError(f"{path}: the file is not there")
         yield from function_texts(path, files[path], dict.fromkeys(one.partition("@")[0] for one in names))
-
-
-def in_repository(name: str) -> str:
-    """A path in the working directory without the folder of the repository."""
-    return str(PurePosixPath(*PurePosixPath(name).parts[1:]))
