@@ -29,7 +29,6 @@ MOST_CHANGED = 100
 # Their changes say nothing about an agent.
 IGNORED = frozenset({".git", "__pycache__", ".ipynb_checkpoints", ".pytest_cache"})
 MEBIBYTE = 2**20
-BYTE_CODE = (".pyc", ".pyo")
 
 
 class CollectionError(Exception):
@@ -65,7 +64,7 @@ def collect(kernel: Kernel, paths: Iterable[str], archive: Path) -> Collected:
     try:
         found = {name: file for path in paths for name, file in files_at(kernel, path).items()}
         # It would run in place of the text that is read.
-        files = {name: file for name, file in found.items() if not name.endswith(BYTE_CODE)}
+        files = {name: file for name, file in found.items() if not name.endswith((".pyc", ".pyo"))}
         check_bounds(files)
         write_archive(kernel, files, archive)
         everything = files_below_workdir(kernel)

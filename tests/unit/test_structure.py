@@ -194,7 +194,7 @@ BUDGET = {
     "commands": (1035, 1688),
     "functions": (1262, 2040),
     "gate": (1459, 2569),
-    "grading": (603, 1006),
+    "grading": (602, 1005),
     "integrity": (331, 584),
     "kernel": (5660, 9574),
     "metrics": (1461, 2616),
@@ -205,7 +205,7 @@ BUDGET = {
     "session": (2696, 4731),
     "snapshots": (269, 507),
     "sources": (500, 843),
-    "store": (1008, 1816),
+    "store": (1009, 1817),
     "tasks": (1551, 2534),
     "trial": (1200, 2010),
 }
