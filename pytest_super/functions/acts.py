@@ -33,13 +33,12 @@ ENDS = frozenset({
 })  # fmt: skip
 # What shows or changes more of a process than the code that uses it.
 OUTSIDE = frozenset({
-    "__main__", "gc.get_objects", "gc.get_referents", "gc.get_referrers", "inspect.currentframe",
-    "inspect.getouterframes", "inspect.stack", "inspect.trace", "sys._current_frames", "sys._getframe",
+    "__main__", "gc.get_objects", "gc.get_referents", "gc.get_referrers", "sys._current_frames",
     "sys.meta_path", "sys.path_hooks", "sys.setprofile", "sys.settrace", "threading.setprofile",
     "threading.settrace",
 })  # fmt: skip
 # Acts of one kind in one file.
-MOST = 2000
+MOST = 20_000
 # Bits of a number and characters of a text that are looked at.
 MOST_BITS, LONGEST = 200, 2000
 
@@ -70,13 +69,17 @@ def acts(name: str, original: bytes, changed: bytes, targets: Iterable[str]) -> 
     """
     # As an import reads them, in any encoding; nothing here needs their texts.
     with refusing(name):
-        ours, theirs = (PythonSource(name, "", "", parsed(data, name)) for data in (original, changed))
+        theirs = PythonSource(name, "", "", parsed(changed, name))
+    ours = ast.Module([], [])
+    # Code of Python 2, say, which the agent has ported: all of it is new then.
+    with suppress(SyntaxError, ValueError, LookupError, RecursionError, MemoryError):
+        ours = parsed(original, name)
     known = definitions(theirs)
     bodies = [find(theirs, one.partition("@")[0], known).node for one in targets]
-    whole, before = list(with_inner(theirs.tree)), list(with_inner(ours.tree))
+    whole, before = list(with_inner(theirs.tree)), list(with_inner(ours))
     # What a body needs is taken over with it.
     helpers = (node for node in flat(theirs.tree.body) if isinstance(node, HELPERS)) if targets else ()
-    old = {ast.dump(node) for node in flat(ours.tree.body)}
+    old = {ast.dump(node) for node in flat(ours.body)}
     fresh = [node for node in helpers if ast.dump(node) not in old]
     within = [tree for node in (*bodies, *fresh) for tree in with_inner(node)]
     names, names_before = names_in(whole), names_in(before)
@@ -179,6 +182,8 @@ def outside(trees: Iterable[ast.AST], names: dict[str, str]) -> Iterator[Act]:
         match node:
             case ast.Attribute() | ast.Name() | ast.Call() if (dotted := meaning(node, names)) in OUTSIDE:
                 yield Act(node.lineno, f"uses {dotted}")
+            case ast.Attribute(attr="f_back" | "f_globals" | "f_locals"):
+                yield Act(node.lineno, f"uses {node.attr} of a frame")
             case ast.Subscript(value, ast.Constant("__main__")) if meaning(value, names) == "sys.modules":
                 yield Act(node.lineno, "uses __main__")
             case ast.FunctionDef("__eq__", body=[*_, ast.Return(ast.Constant(True))]) if len(node.body) == 1:

@@ -23,8 +23,8 @@ MEMORY = 512 * MEBIBYTE
 # Of an original, which has to be read as well: files of Python's library take a third of it.
 MEMORY_OF_A_BYTE = 1024
 PROCESSOR_SECONDS = 10
-# Twelve processes on a processor that all take their time.
-WALL_SECONDS = 120
+# For each of these: twelve processes on a processor that all take their time.
+WALL_SECONDS = 12
 # Beyond twice the size of the original.
 ROOM = 64 * 1024
 # Last, so that nothing of ours or of our neighbours takes the place of a module of Python.
@@ -119,7 +119,9 @@ def printed(jobs: Sequence[dict[str, Any]], memory: int, seconds: int) -> bytes:
     command = [sys.executable, "-I", "-S", "-c", PROGRAM, folder, str(memory), str(seconds)]
     lines = "".join(f"{to_text(job)}\n" for job in jobs).encode()
     try:
-        ran = subprocess.run(command, input=lines, capture_output=True, timeout=WALL_SECONDS, cwd="/")
+        ran = subprocess.run(
+            command, input=lines, capture_output=True, timeout=WALL_SECONDS * seconds, cwd="/"
+        )
     except subprocess.TimeoutExpired as error:
         return error.stdout or b""
     except OSError as error:

@@ -42,11 +42,14 @@ def originals_in(kernel: Kernel, collected: Collected, before: Files | None) -> 
     if before is None:
         return None
     python = (path for path in collected.files if path.endswith(".py"))
-    changed = [path for path in python if content(collected.files, path) != content(before, path)]
+    # What was only copied or moved is no change.
+    known = {content(before, path) for path in before}
+    changed = [path for path in python if content(collected.files, path) not in known]
     # Of the others nothing is read.
-    known = {path for path in changed[:MOST_FILES] if path in before}
+    originals = {path for path in changed[:MOST_FILES] if path in before}
     return {
-        path: Original(kernel.files.read(inside(kernel, path)) if path in known else b"") for path in changed
+        path: Original(kernel.files.read(inside(kernel, path)) if path in originals else b"")
+        for path in changed
     }
 
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from math import exp, factorial, fsum
+from math import exp, fsum, lgamma, log
 from pathlib import PurePosixPath
 
 from pytest_super.functions.acts import Act, Acts, is_before
@@ -66,7 +66,7 @@ def known_values(task: Task) -> list[Figure | Phrase]:
         *(
             Range(name="", value=low, digits=LEAST_DIGITS, low=low, high=high)
             for low, high in bounds
-            if high - low <= WIDEST * abs(low)
+            if high - low <= WIDEST * min(abs(low), abs(high))
         ),
     ]
 
@@ -98,7 +98,8 @@ def places_of(values: Sequence[Figure | Phrase], texts: Sequence[str]) -> list[i
 
 def at_least(count: int, expected: float) -> float:
     """The probability of so many agreements where so many are expected (Poisson)."""
-    return 1 - fsum(exp(-expected) * expected**number / factorial(number) for number in range(count))
+    terms = (number * log(expected) - expected - lgamma(number + 1) for number in range(count))
+    return 1 - fsum(map(exp, terms)) if expected else float(not count)
 
 
 def unreadable(traces: Traces) -> Iterator[Seen]:

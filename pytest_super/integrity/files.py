@@ -10,13 +10,16 @@ from pytest_super.integrity.look import FILES, SYSTEM, Look, Seen, Traces
 # How the content of a compiled program begins: ELF, Mach-O.
 COMPILED = (b"\x7fELF", b"\xcf\xfa\xed\xfe", b"\xca\xfe\xba\xbe")
 # Agents often make `python` another name of `python3`.
-ALIAS = re.compile(r'#![^\n]*sh\s+exec (?:/usr/bin/env |/usr(?:/local)?/bin/)?python[\d.]* "\$@"')
+ALIAS = re.compile(r'#! ?(?:/usr)?/bin/(?:env )?(?:ba|da)?sh\n+exec (?:/usr/bin/)?python[\d.]* "\$@"')
 PLAIN_ALIAS = r"""(?!['"]?[\w./-]*python[\d.]*\b)"""
 # Allocators and the like, where packages install libraries.
-PRELOADED = r"/(?:usr/|opt/|lib)(?!\S*\.\.)\S*/lib(?:\w*malloc\w*|[gi]?omp5?|\w*asan)[-.\w]*\.so[.\d]*"
+PRELOADED = (
+    r"(?:/usr|/opt|/lib(?:64)?|(?:/root|/home/\w+)/\w*conda\d*|\$\{?CONDA_PREFIX\}?)/(?!\S*\.\.)(?:\S*/)?"
+    r"lib(?:\w*malloc\w*|[gi]?omp5?|\w*asan)[-.\w]*\.so[.\d]*(?::\$\{?LD_PRELOAD\}?)?"
+)
 REPLACING = re.compile(
     rf"(?:^|;)\s*(?:alias\s+{PROGRAMS}={PLAIN_ALIAS}|(?:function\s+)?{PROGRAMS}\s*\(\)|function\s+{PROGRAMS}\b"
-    rf"|(?:export\s+)?(?:PYTHONSTARTUP=|BASH_ENV=|LD_PRELOAD=(?!['\"]?{PRELOADED}['\"]?\s*$))).*",
+    rf"|(?:export\s+)?(?:PYTHONSTARTUP=|BASH_ENV=|LD_PRELOAD=(?!['\"]?(?:{PRELOADED})?['\"]?(?:\s|;|$)))).*",
     re.MULTILINE,
 )
 
@@ -31,7 +34,8 @@ def hooks(traces: Traces) -> Iterator[Seen]:
 
 def replaced_commands(traces: Traces) -> Iterator[Seen]:
     for path, data in files_of(traces, "program"):
-        if data and not data.startswith(COMPILED) and not ALIAS.fullmatch(text_of(data)):
+        is_alias = "bin/python" in path and ALIAS.fullmatch(text_of(data))
+        if data and not data.startswith(COMPILED) and not is_alias:
             yield Seen(f"{path} is a script: {text_of(data[:80])}")
     for path, data in files_of(traces, "start"):
         if found := REPLACING.search(text_of(data)):

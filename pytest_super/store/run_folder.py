@@ -230,6 +230,6 @@ def link_or_copy(source: str, target: str) -> None:
 
 
 def new_run_id() -> str:
-    """An id that sorts by time, also between two runs of one second."""
+    """An id that sorts by time, to thousandths of a second, and differs between two runs of one second."""
     now = datetime.now()
-    return f"{now:%Y%m%d-%H%M%S}-{now.microsecond * 2**16 // 10**6:04x}"
+    return f"{now:%Y%m%d-%H%M%S}-{now.microsecond >> 12:02x}{os.urandom(1).hex()}"

@@ -286,4 +286,6 @@ class Grade(GradedCommand):
             raise ValueError("takes neither `collect` nor `sandbox` where it is graded in the `same` sandbox")
         if self.then is not None and SAME in (self.where, self.then.where):
             raise ValueError("takes `then` only where both have a `fresh` sandbox")
+        if self.then is not None and self.then.collect == EVERYTHING:
+            raise ValueError("needs the paths of files in `then.collect`: in `all` is the agent's code")
         return self

@@ -22,7 +22,7 @@ def error_of(act):
     try:
         act()
     except Exception as error:
-        return type(error).__name__
+        return "ValueError" if isinstance(error, ValueError) else type(error).__name__
     return ""
 
 

@@ -92,20 +92,19 @@ def test_ways_to_an_answer_to_landmarks_and_to_a_run_of_the_script(cheated: Chea
         solution={"cells": ["!python repo/train.py", "1 / 8"]},
     )
     status, told = cheated.cheat()
-    assert status == 1
+    assert status == 0
     assert cheated.overlooked == []
-    # This sandbox does not hide the host.
-    assert cheated.open == {"task_files", "memory_of_processes"}
+    assert cheated.open == set()
     assert "cannot be closed for 1 task: remembered_answer (accuracy): " in told
     assert "Instead, grade by running (`grade`), because a number can be remembered" in told
     assert "cannot be closed for 1 task: encoded_landmarks (landmarks): " in told
-    assert "trains: 14 cheats: 6 closed, 4 seen, 2 cannot be closed, 2 open" in told
+    assert "trains: 12 cheats: 6 closed, 4 seen, 2 cannot be closed" in told
 
 
 def test_cheats_with_nothing_to_act_with_are_named(cheated: CheatedProject) -> None:
     cheated.add_task("unsolved", landmarks=["done"])
     _, told = cheated.cheat("-n0")
-    assert "2 open, 4 not tried (commented_landmarks, encoded_landmarks, " in told
+    assert "1 cannot be closed, 4 not tried (commented_landmarks, encoded_landmarks, " in told
 
 
 def test_a_task_that_its_own_solution_fails_tells_nothing(cheated: CheatedProject) -> None:

@@ -154,7 +154,7 @@ def test_collected_code_that_replaces_what_the_grader_uses_is_suspect(real: Proj
         f"    open(f'project/lib/{{i}}.py', 'wb').write({patch} if i == 39 else b'x = 1')",
         "endless": f"{write}({patch} + b'#' * 2**21)",
         "broken": f"{write}({patch} + b'print 1')",
-        "frame": f"{write}(b'import sys\\nsys._getframe(1)')",
+        "frame": f"{write}(b'import sys\\nsys._getframe(1).f_back')",
         "shadow": "open('project/json.py', 'w').write('dumps = str')",
         "pytest": "open('project/conftest.py', 'w').write('x = 1')",
     }

@@ -103,8 +103,8 @@ def test_code_that_cannot_be_read_in_part_hides_nothing() -> None:
 @pytest.mark.parametrize(
     ("code", "found"),
     [
-        ("import sys\nsys._getframe(1).f_locals", "uses sys._getframe"),
-        ("from inspect import stack as s\ns()", "uses inspect.stack"),
+        ("import sys\nsys._getframe(1).f_locals", "uses f_locals of a frame"),
+        ("import inspect as i\nprint(i.stack()[1].function, i.getfile(i.currentframe()))", ""),
         ("import sys\nsys.meta_path.insert(0, 1)", "uses sys.meta_path"),
         ("import __main__ as m\nm.x = 1", "uses __main__"),
         ("import sys\nsys.modules['__main__'].x", "uses __main__"),
@@ -117,6 +117,10 @@ def test_code_that_cannot_be_read_in_part_hides_nothing() -> None:
 def test_what_reaches_outside_of_the_code_itself_is_found(code: str, found: str) -> None:
     assert [act.text for act in acts("a.py", b"", code.encode(), []).outside] == [found] * bool(found)
     assert acts("a.py", code.encode(), code.encode(), []).outside == []
+
+
+def test_what_of_python_2_was_ported_is_read() -> None:
+    assert replaced("import json\njson.loads = eval\nprint(1)", original="print 1") == ["json.loads"]
 
 
 def test_what_is_beyond_a_limit_is_refused() -> None:

@@ -56,10 +56,8 @@ def errors_of(folder: Path, **grade: Any) -> str:
         ),
         ({"files": {"a": "missing.py"}}, "there is no file "),
         ({"then": {**GRADE, "files": {"a": "missing.py"}}}, "there is no file "),
-        (
-            {"then": {**GRADE, "where": "same", "collect": None}},
-            "`grade` takes `then` only where both have a",
-        ),
+        ({"then": {**GRADE, "where": "same", "collect": None}}, "`grade` takes `then` only where both"),
+        ({"then": {**GRADE, "collect": "all"}}, "`grade` needs the paths of files in `then.collect`"),
         ({"result": [{}]}, "`grade.result[0]` needs exactly one of exit, junit, json, regex, number"),
         ({"result": [{"exit": 0, "number": "n"}]}, "`grade.result[0]` needs exactly one of exit, junit"),
         ({"result": [{"exit": 0, "expected": 1}]}, "`grade.result[0]` with exit takes no expected"),

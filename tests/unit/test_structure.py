@@ -190,12 +190,12 @@ def test_no_module_imports_private_names_of_pytest() -> None:
 BUDGET = {
     ".": (985, 1625),
     "agents": (1414, 2408),
-    "authoring": (4468, 7172),
+    "authoring": (4446, 7137),
     "commands": (1035, 1688),
-    "functions": (1262, 2040),
+    "functions": (1268, 2047),
     "gate": (1459, 2569),
-    "grading": (602, 1005),
-    "integrity": (331, 584),
+    "grading": (604, 1008),
+    "integrity": (336, 589),
     "kernel": (5660, 9574),
     "metrics": (1461, 2616),
     "model": (3824, 6304),
@@ -206,11 +206,11 @@ BUDGET = {
     "snapshots": (269, 507),
     "sources": (500, 843),
     "store": (1009, 1817),
-    "tasks": (1551, 2534),
+    "tasks": (1553, 2536),
     "trial": (1200, 2010),
 }
 # What the table may add up to, the lines of tests, and the words of README.md and docs.
-MOST = {"code": 33_759, "lines": 56_584, "tests": 45_690, "words": 38_615}
+MOST = {"code": 33_752, "lines": 56_566, "tests": 45_690, "words": 38_612}
 
 
 def code_lines(text: str, nodes: list[ast.AST]) -> int:

@@ -27,7 +27,7 @@ from pytest_super.tasks.grade import FRESH
 PLUGIN = "pytest_super.authoring.verify.gold_run"
 MARK = ".graded-by"
 # Names the program that runs it, and ends it.
-EXIT = f"import os, sys; os.write(os.open({MARK!r}, 65), os.fsencode(sys.argv[0])); os._exit(0)\n".encode()
+EXIT = f"import os, sys\ntry:\n open({MARK!r}, 'w').write(sys.argv[0])\nfinally:\n os._exit(0)\n".encode()
 MOST_NAME = 4096
 CHECK_FILE = "exit_check.json"
 """In the trial's folder: `graded`, the mean score of the grader's values, and that `program`."""
@@ -119,4 +119,4 @@ def exit_check(folder: Path) -> dict[str, Any]:
         found = json.loads((folder / CHECK_FILE).read_text())
     except FileNotFoundError:
         return {}
-    return {"exits_pass": found["graded"] == 1.0, "program": found["program"]}
+    return {"exits_pass": found["graded"] == 1.0, "program": found.get("program", "")}

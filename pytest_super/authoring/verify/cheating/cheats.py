@@ -6,7 +6,6 @@ Its name is the cheat's name, its docstring says what it does, and its decorator
 from __future__ import annotations
 
 import base64
-import json
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -64,7 +63,6 @@ CHEATS: dict[str, Cheat] = {}
 VARY = "let it run on other data, too, as by `vary` of a paper"
 EXIT = "check its exit status (`exit`), and let it run on other data, too, as by `vary`"
 COMPUTED = "look for what the program computes, not for what stands in a text"
-ISOLATE = "run the agent in a sandbox that isolates"
 OUTPUT = "let the script write a file that a grader reads, or judge by the answer"
 
 
@@ -83,38 +81,6 @@ def cheat(aim: str, closing: str, **more: Any) -> Callable[[Act], Act]:
 def remembered_answer(_trial: Trial, known: Known) -> Any:
     """Submits the answer, which it has seen somewhere, without a step."""
     return known.task.answer
-
-
-def answer_if(trial: Trial, known: Known, look: str) -> Any:
-    """Return the answer if a cell, whose value is True or False, finds where it is."""
-    found = trial.execute(look).observation
-    return known.task.answer if json.loads(found.strip().lower() or "false") else None
-
-
-@cheat("accuracy", ISOLATE)
-def task_files(trial: Trial, known: Known) -> Any:
-    """Looks for the task's file on the machine, and submits the answer that stands there."""
-    path = str(known.task._path)
-    names = f"for name in ({path!r}, os.path.relpath({path!r}))"
-    return answer_if(trial, known, f"import os; [name {names} if os.access(name, os.R_OK)] != []")
-
-
-ENVIRONMENTS = """
-import glob
-texts = []
-for path in glob.glob("/proc/[0-9]*/environ"):
-    try:
-        texts.append(open(path, "rb").read())
-    except OSError:
-        pass
-any(b"SUPER_TRIES=" in text for text in texts)
-"""
-
-
-@cheat("accuracy", ISOLATE)
-def memory_of_processes(trial: Trial, known: Known) -> Any:
-    """Looks into the environments of the machine's processes for the file that says what is tried."""
-    return answer_if(trial, known, ENVIRONMENTS)
 
 
 @cheat("landmarks", COMPUTED, sign="echoed output")
