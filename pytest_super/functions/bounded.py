@@ -104,10 +104,12 @@ def each_done(jobs: Sequence[dict[str, Any]]) -> list[dict[str, Any] | SourceErr
 
     Raises InfrastructureError.
     """
-    memory = MEMORY + max((len(job.get("original", b"")) for job in jobs), default=0) * MEMORY_OF_A_BYTE
+    if not jobs:
+        return []
+    memory = MEMORY + max(len(job.get("original", b"")) for job in jobs) * MEMORY_OF_A_BYTE
     seconds = PROCESSOR_SECONDS + len(jobs) // 10
     # What follows the last end of a line is not whole.
-    lines = (printed(jobs, memory, seconds) if jobs else READY).removeprefix(READY).split(b"\n")[:-1]
+    lines = printed(jobs, memory, seconds).removeprefix(READY).split(b"\n")[:-1]
     found = [SourceError(one["refused"]) if "refused" in one else one for one in map(from_text, lines)]
     why = f"it takes more than {seconds} s or {memory // MEBIBYTE} MiB to read"
     return found + [SourceError(f"{job['name']}: {why}") for job in jobs[len(found) :]]

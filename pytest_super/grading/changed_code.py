@@ -42,7 +42,7 @@ def originals_in(kernel: Kernel, collected: Collected, before: Files | None) -> 
     if before is None:
         return None
     python = (path for path in collected.files if path.endswith(".py"))
-    # What was only copied or moved is no change.
+    # A file that the agent only copied or moved has nothing new.
     known = {content(before, path) for path in before}
     changed = [path for path in python if content(collected.files, path) not in known]
     # Of the others nothing is read.

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from math import exp, fsum, lgamma, log
 from pathlib import PurePosixPath
 
@@ -30,21 +31,15 @@ class Range(Figure):
 
 
 def replaced_modules(traces: Traces) -> Iterator[Seen]:
-    for path, acts in read_files(traces):
-        yield from seen(path, acts.replaced)
+    yield from acted(traces, "replaced")
     for one in traces.code or ():
         if one.is_new and is_before(one.path):
             yield Seen(f"{one.path} is imported instead of {PurePosixPath(one.path).stem}")
 
 
-def early_ends(traces: Traces) -> Iterator[Seen]:
+def acted(traces: Traces, kind: str) -> Iterator[Seen]:
     for path, acts in read_files(traces):
-        yield from seen(path, acts.ends)
-
-
-def reaches_outside(traces: Traces) -> Iterator[Seen]:
-    for path, acts in read_files(traces):
-        yield from seen(path, acts.outside)
+        yield from seen(path, getattr(acts, kind))
 
 
 def expected_values(traces: Traces) -> Iterator[Seen]:
@@ -122,8 +117,8 @@ BY_CODE = tuple(
     Look(kind=kind, find=find, is_suspect=is_suspect, needs=CODE)
     for kind, find, is_suspect in (
         ("replaced module", replaced_modules, True),
-        ("early end", early_ends, True),
-        ("reach outside", reaches_outside, True),
+        ("early end", partial(acted, kind="ends"), True),
+        ("reach outside", partial(acted, kind="outside"), True),
         ("expected value in code", expected_values, True),
         ("changed conftest", conftests, False),
         ("unreadable code", unreadable, True),

@@ -192,16 +192,16 @@ BUDGET = {
     "agents": (1414, 2408),
     "authoring": (4446, 7137),
     "commands": (1035, 1688),
-    "functions": (1268, 2047),
+    "functions": (1270, 2049),
     "gate": (1459, 2569),
     "grading": (604, 1008),
-    "integrity": (336, 589),
+    "integrity": (332, 584),
     "kernel": (5660, 9574),
     "metrics": (1461, 2616),
     "model": (3824, 6304),
     "platform": (310, 535),
     "programs": (1166, 1855),
-    "report": (2557, 4167),
+    "report": (2553, 4165),
     "session": (2696, 4731),
     "snapshots": (269, 507),
     "sources": (500, 843),
@@ -210,7 +210,7 @@ BUDGET = {
     "trial": (1200, 2010),
 }
 # What the table may add up to, the lines of tests, and the words of README.md and docs.
-MOST = {"code": 33_752, "lines": 56_566, "tests": 45_690, "words": 38_612}
+MOST = {"code": 33_746, "lines": 56_561, "tests": 45_690, "words": 38_612}
 
 
 def code_lines(text: str, nodes: list[ast.AST]) -> int:

@@ -127,7 +127,6 @@ def scatter_of(trials: Sequence[ShownTrial], x: Reader, y: Reader) -> Scatter | 
         return TOP + depth * (1 - value / y_top)
 
     drawn: dict[tuple[float, float, str], list[str]] = {}
-    more = "{}; and {} more here"
     for one, first, second in known:
         title = f"{one.result.name}: {short_number(first)}, {short_number(second)}, {one.outcome}"
         drawn.setdefault((on_grid(across(first)), on_grid(down(second)), one.outcome), []).append(title)
@@ -135,12 +134,7 @@ def scatter_of(trials: Sequence[ShownTrial], x: Reader, y: Reader) -> Scatter | 
         x_label=x[0],
         y_label=y[0],
         points=[
-            Point(
-                x=at,
-                y=height,
-                outcome=outcome,
-                title=titles[0] if len(titles) == 1 else more.format(titles[0], len(titles) - 1),
-            )
+            Point(x=at, y=height, outcome=outcome, title=titled(titles))
             for (at, height, outcome), titles in drawn.items()
         ],
         x_ticks=[Tick(at=rounded(across(one)), text=short_number(one)) for one in x_steps],
@@ -156,6 +150,10 @@ def axis(largest: float) -> tuple[float, list[float]]:
     step = next(power * part for part in (0.2, 0.5, 1, 2) if largest / (power * part) <= 5 + ROUNDING)
     count = max(ceil(largest / step - ROUNDING), 1)
     return step * count, [step * number for number in range(count + 1)]
+
+
+def titled(texts: Sequence[str]) -> str:
+    return texts[0] if len(texts) == 1 else f"{texts[0]}; and {len(texts) - 1} more here"
 
 
 def on_grid(value: float) -> float:
